@@ -1,0 +1,3 @@
+"""kbroker: Kafka without the JVM."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,167 @@
+"""The catalog's SQLite database: one connection, one writer thread, grouped commits.
+
+Invariants:
+- A write is settled only after the transaction that holds it is committed. Writes that arrive while a commit runs
+  share the next one, in their order.
+- A write that raises leaves nothing behind (savepoint) and fails alone; a failed commit fails all it held.
+- After ``start`` only the writer thread touches the connection.
+- Results are handed to ``deliver``, which brings them onto the caller's thread (the loop's).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kbroker.catalog.schema import MIGRATIONS
+from kbroker.storage.pending import Pending
+
+T = TypeVar("T")
+
+Deliver = Callable[[Callable[[], None]], object]
+
+_MAX_GROUP = 5_000  # writes that may share one commit
+
+
+class CatalogError(Exception):
+    """The catalog could not take a write."""
+
+
+class CatalogFull(CatalogError):
+    """The disk is full: nothing was written, trying again later may work."""
+
+
+class CatalogTooNew(CatalogError):
+    """The database was written by a newer kbroker."""
+
+
+class _Job:
+    __slots__ = ("error", "function", "pending", "value")
+
+    def __init__(self, function: Callable[[sqlite3.Connection], Any]) -> None:
+        self.function = function
+        self.pending: Pending[Any] = Pending()
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.error is None:
+            self.pending.resolve(self.value)
+        else:
+            self.pending.fail(self.error)
+
+
+class Database:
+    def __init__(self, path: Path | None, *, sync_full: bool = False) -> None:
+        """Open or create the database at ``path``; without a path it lives in memory."""
+        self._connection = sqlite3.connect(
+            ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute(f"PRAGMA synchronous={'FULL' if sync_full else 'NORMAL'}")
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._deliver: Deliver = lambda callback: callback()
+        self.commits = 0
+        self._migrate()
+
+    def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Read at once, on this thread. Only before ``start``."""
+        if self._thread is not None:
+            raise RuntimeError("the writer thread owns the connection")
+        return function(self._connection)
+
+    def start(self, deliver: Deliver) -> None:
+        """From now on writes go through the writer thread."""
+        self._deliver = deliver
+        self._thread = threading.Thread(target=self._write_loop, name="catalog", daemon=True)
+        self._thread.start()
+
+    def write(self, function: Callable[[sqlite3.Connection], T]) -> Pending[T]:
+        """Run ``function`` inside a transaction; the result comes once it is committed."""
+        job = _Job(function)
+        if self._thread is None:
+            self._commit_group([job])
+            job.settle()
+        else:
+            self._jobs.put(job)
+        return job.pending
+
+    def close(self) -> None:
+        """Finish the writes already asked for and close. Their results are delivered."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+    def _migrate(self) -> None:
+        (seen,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if seen > len(MIGRATIONS):
+            raise CatalogTooNew(
+                f"the catalog has schema version {seen}, this kbroker knows up to {len(MIGRATIONS)}: "
+                "it was written by a newer kbroker"
+            )
+        for number, script in enumerate(MIGRATIONS[seen:], seen + 1):
+            self._connection.executescript(f"BEGIN IMMEDIATE;{script};PRAGMA user_version={number};COMMIT;")
+
+    def _write_loop(self) -> None:
+        stopping = False
+        while not stopping:
+            job = self._jobs.get()
+            group: list[_Job] = []
+            while job is not None:
+                group.append(job)
+                if len(group) >= _MAX_GROUP or self._jobs.empty():
+                    break
+                job = self._jobs.get()
+            stopping = job is None
+            if group:
+                self._commit_group(group)
+                self._deliver_group(group)
+
+    def _deliver_group(self, group: list[_Job]) -> None:
+        def settle_all() -> None:
+            for job in group:
+                job.settle()
+
+        # A RuntimeError means that the loop is closed: nobody is left to hear of it.
+        with contextlib.suppress(RuntimeError):
+            self._deliver(settle_all)
+
+    def _commit_group(self, group: list[_Job]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in group:
+                self._run_in_savepoint(job)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            failure = _translated(error)
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            for job in group:
+                job.error = job.error or failure
+        self.commits += 1
+
+    def _run_in_savepoint(self, job: _Job) -> None:
+        self._connection.execute("SAVEPOINT job")
+        try:
+            job.value = job.function(self._connection)
+        except Exception as error:
+            job.error = _translated(error) if isinstance(error, sqlite3.Error) else error
+            self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
+
+
+def _translated(error: sqlite3.Error) -> CatalogError:
+    if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
+        return CatalogFull(f"the catalog cannot be written: {error}")
+    return CatalogError(f"the catalog refused a write: {error}")

@@ -1,0 +1,74 @@
+"""What a log refuses, and why. The server maps each type to Kafka's error code in one table.
+
+What is wrong with the bytes of a batch (CorruptRecord, InvalidRecord, …) is defined by kbroker.protocol.records.
+"""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """Base of everything below."""
+
+
+class OffsetOutOfRange(StorageError):
+    """A read below the log start offset or above the log end offset; a DeleteRecords above the high watermark."""
+
+
+class RecordTooLarge(StorageError):
+    """A batch larger than max.message.bytes."""
+
+
+class RecordListTooLarge(StorageError):
+    """More bytes in one append than a whole segment may hold."""
+
+
+class InvalidTimestamp(StorageError):
+    """A CreateTime outside message.timestamp.before.max.ms / message.timestamp.after.max.ms."""
+
+
+class ProducerError(StorageError):
+    """Base of what the state of an idempotent or transactional producer refuses."""
+
+
+class OutOfOrderSequence(ProducerError):
+    """A sequence number that does not follow the producer's last one."""
+
+
+class InvalidProducerEpoch(ProducerError):
+    """An epoch below the one the log knows: the producer is fenced."""
+
+
+class UnknownProducerId(ProducerError):
+    """No state for this producer id, though the append needs one."""
+
+
+class InvalidTransactionState(ProducerError):
+    """A transactional append that does not belong to an open, verified transaction."""
+
+
+class TransactionCoordinatorFenced(ProducerError):
+    """A transaction marker from a coordinator epoch older than the last one written."""
+
+
+class LogFenced(StorageError):
+    """An I/O error made the state of the disk unknown: the log takes no append until it is reopened."""
+
+
+class DiskFull(StorageError):
+    """No space or quota left. Nothing of the append stays; appending works again when there is room."""
+
+
+class LogDeleted(StorageError):
+    """The partition was deleted."""
+
+
+class InconsistentTopicId(StorageError):
+    """The directory belongs to a topic of the same name with another topic id."""
+
+
+class DirectoryLocked(StorageError):
+    """Another process uses the data directory."""
+
+
+class CorruptDirectory(StorageError):
+    """A data directory whose metadata cannot be read or belongs to another cluster or node."""

@@ -1,0 +1,225 @@
+"""What the server sees of a partition log and of a data directory, whatever they are stored in.
+
+All methods are called on one thread. A method whose result may need a disk that is not in the page cache
+answers with a value or with a Pending that is settled on that same thread.
+
+Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_watermark ≤ log_end_offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from kbroker.storage.config import LogConfig
+from kbroker.storage.pending import Pending
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1: the timestamps are the producer's (CreateTime)
+    log_start_offset: int
+    duplicate: bool  # the batch was there already: base_offset and last_offset are those of the first time
+    durable: Pending[None] | None  # None: may be acknowledged now; else when resolved, never when failed
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+
+
+class Slice(NamedTuple):
+    """Whole batches, in order. The first may begin before the offset that was asked for."""
+
+    buffers: Sequence[Buffer]
+    size_bytes: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: Sequence[AbortedTransaction]  # only for a committed read: what a consumer must skip
+    next_offset: int  # where a reader that takes all of it goes on
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int  # -1: unknown
+
+
+class EpochEndOffset(NamedTuple):
+    """The end offset of the largest epoch at or below the requested one; (-1, -1) when undefined."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class ProducerState(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_start_offset: int  # -1: no open transaction
+
+
+class Log(Protocol):
+    """One partition. Raises the exceptions of kbroker.storage.errors and kbroker.protocol.records."""
+
+    config: LogConfig
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch of the last appended batch; -1 for an empty history."""
+        ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def last_stable_offset(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+    def set_leader_epoch(self, leader_epoch: int) -> None:
+        """The epoch that the next appended batches carry; never below an earlier one."""
+        ...
+
+    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
+        """Validate, give offsets to and append one or more v2 batches; patches `records` in place, keeps nothing of it.
+
+        `client=False`: appended by the broker itself, where a control batch is allowed.
+        """
+        ...
+
+    def append_control(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Append a transaction marker, ending the producer's open transaction here (if there is one)."""
+        ...
+
+    def read(
+        self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True
+    ) -> Slice | Pending[Slice]:
+        """Whole batches from the one that holds `offset`, up to max_bytes, below the high watermark.
+
+        `committed`: below the last stable offset, with the aborted transactions in the range. `min_one`: the first
+        batch is returned even if it alone is larger than max_bytes.
+        """
+        ...
+
+    def offset_for_timestamp(
+        self, timestamp: int
+    ) -> TimestampOffset | None | Pending[TimestampOffset | None]:
+        """The first record whose timestamp is at or above `timestamp`."""
+        ...
+
+    def max_timestamp_offset(self) -> TimestampOffset | None | Pending[TimestampOffset | None]:
+        """The (first) record with the largest timestamp."""
+        ...
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset: ...
+
+    def delete_records_before(self, offset: int) -> int:
+        """Raise the log start offset to `offset` (not above the high watermark); returns the log start offset."""
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds an offset at or above `offset`."""
+        ...
+
+    def producers(self) -> list[ProducerState]: ...
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether this producer, at this epoch, has an open transaction in this log."""
+        ...
+
+    def flush(self) -> Pending[None]:
+        """Everything appended so far, on disk."""
+        ...
+
+    def close(self) -> None: ...
+
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Called whenever high watermark, last stable offset or log start moved, or the log was deleted or fenced.
+
+        Returns the function that ends it. A callback must not raise.
+        """
+        ...
+
+
+class PartitionSize(NamedTuple):
+    topic: str
+    partition: int
+    size_bytes: int
+
+
+class Directory(Protocol):
+    """One data directory full of logs."""
+
+    # Says how to treat a partition that nobody has asked for since the start (retention, compaction): the config of
+    # its topic; None: not known (such a partition is left alone).
+    config_source: Callable[[str], LogConfig | None] | None
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def clean_start(self) -> bool:
+        """False: the last user of this directory did not close it (leader epochs must be raised)."""
+        ...
+
+    def log(self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int) -> Log:
+        """The log of a partition, made or opened at first use, then always the same object."""
+        ...
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        """Log start offset and log end offset; cheap, also for a log that is not open. (0, 0): nothing there."""
+        ...
+
+    def delete_partition(self, topic: str, partition: int, topic_id: bytes) -> None:
+        """The log is gone from now on; its files follow after file.delete.delay.ms."""
+        ...
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """Every partition that has a directory."""
+        ...
+
+    def sizes(self) -> Iterator[PartitionSize]: ...
+
+    def total_bytes(self) -> int:
+        """Of the volume; -1: not known."""
+        ...
+
+    def usable_bytes(self) -> int: ...
+
+    def tick(self, now_ms: int) -> None:
+        """Do what is due: flush, roll, retention, delayed deletes, checkpoints, compaction."""
+        ...
+
+    def next_deadline(self) -> int:
+        """When tick has something to do again, in ms on the same clock."""
+        ...
+
+    def close(self) -> None:
+        """Clean stop: everything flushed, checkpoints and the clean-shutdown mark written."""
+        ...

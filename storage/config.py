@@ -1,4 +1,4 @@
-"""The topic configs that a log obeys: Kafka's names with underscores, Kafka's defaults (flush_ms excepted)."""
+"""The topic configs that a log obeys: Kafka's names with underscores and, but for flush_ms, its defaults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a log refuses, and why. The server maps each type to Kafka's error code in one table.
 
-What is wrong with the bytes of a batch (CorruptRecord, InvalidRecord, …) is defined by kbroker.protocol.records.
+What is wrong with the bytes of a batch (CorruptRecord, InvalidRecord, …): see kbroker.protocol.records.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ class StorageError(Exception):
 
 
 class OffsetOutOfRange(StorageError):
-    """A read below the log start offset or above the log end offset; a DeleteRecords above the high watermark."""
+    """A read below log start or above log end; a DeleteRecords above the high watermark."""
 
 
 class RecordTooLarge(StorageError):

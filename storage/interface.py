@@ -99,8 +99,9 @@ class Log(Protocol):
         ...
 
     def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
-        """Validate, give offsets to and append one or more v2 batches; patches `records` in place, keeps nothing of it.
+        """Validate, give offsets to and append one or more v2 batches.
 
+        Patches `records` in place and keeps nothing of it.
         `client=False`: appended by the broker itself, where a control batch is allowed.
         """
         ...
@@ -123,25 +124,25 @@ class Log(Protocol):
     ) -> Slice | Pending[Slice]:
         """Whole batches from the one that holds `offset`, up to max_bytes, below the high watermark.
 
-        `committed`: below the last stable offset, with the aborted transactions in the range. `min_one`: the first
-        batch is returned even if it alone is larger than max_bytes.
+        `committed`: below the last stable offset, with the aborted transactions in the range.
+        `min_one`: the first batch is returned even if it alone is larger than max_bytes.
         """
         ...
 
     def offset_for_timestamp(
         self, timestamp: int
-    ) -> TimestampOffset | None | Pending[TimestampOffset | None]:
+    ) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         """The first record whose timestamp is at or above `timestamp`."""
         ...
 
-    def max_timestamp_offset(self) -> TimestampOffset | None | Pending[TimestampOffset | None]:
+    def max_timestamp_offset(self) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         """The (first) record with the largest timestamp."""
         ...
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset: ...
 
     def delete_records_before(self, offset: int) -> int:
-        """Raise the log start offset to `offset` (not above the high watermark); returns the log start offset."""
+        """Raise the log start offset to `offset`, at most to the high watermark; returns the log start."""
         ...
 
     def truncate_to(self, offset: int) -> None:
@@ -161,7 +162,8 @@ class Log(Protocol):
     def close(self) -> None: ...
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Called whenever high watermark, last stable offset or log start moved, or the log was deleted or fenced.
+        """Called whenever high watermark, last stable offset or log start moved, or the log was deleted or
+        fenced.
 
         Returns the function that ends it. A callback must not raise.
         """
@@ -177,8 +179,8 @@ class PartitionSize(NamedTuple):
 class Directory(Protocol):
     """One data directory full of logs."""
 
-    # Says how to treat a partition that nobody has asked for since the start (retention, compaction): the config of
-    # its topic; None: not known (such a partition is left alone).
+    # How to treat a partition that nobody has asked for since the start (retention, compaction): the config
+    # of its topic; None: not known, and such a partition is left alone.
     config_source: Callable[[str], LogConfig | None] | None
 
     @property
@@ -193,7 +195,7 @@ class Directory(Protocol):
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        """Log start offset and log end offset; cheap, also for a log that is not open. (0, 0): nothing there."""
+        """Log start and log end offset; cheap, also for a log that is not open. (0, 0): nothing there."""
         ...
 
     def delete_partition(self, topic: str, partition: int, topic_id: bytes) -> None:

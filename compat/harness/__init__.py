@@ -1,0 +1,1 @@
+"""What the compat suites stand on: pinned jars, a Java runtime, a real Apache Kafka, a kbroker process."""

@@ -1,7 +1,7 @@
 """The jars that compat/ runs, from Maven Central, pinned by jars.lock.
 
-Invariants: a file in the cache always has the digest that the lock names (it is verified before it is renamed into
-place, and its size and digest are trusted afterwards), so parallel runs may share one cache.
+Invariant: a file in the cache has the digest that the lock names (verified before it is renamed into place,
+trusted afterwards), so parallel runs may share one cache.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def locked() -> dict[str, tuple[Jar, ...]]:
             current = sections.setdefault(line.strip("[]"), [])
             continue
         coordinates, sha256 = line.split()
-        current.append(Jar(*coordinates.split(":"), sha256))
+        group, artifact, version = coordinates.split(":")
+        current.append(Jar(group, artifact, version, sha256))
     return {name: tuple(jars) for name, jars in sections.items()}
 
 

@@ -168,7 +168,7 @@ def _lz4_frame() -> Any:
 def _compress_lz4(data: Buffer, level: int) -> bytes:
     lz4_frame = _lz4_frame()
 
-    # Java gives its default level to the fast compressor and every other one to the thorough compressor, whose
+    # Java gives its default level to the fast compressor and any other to the thorough one, whose
     # levels start at 3 here. It demands independent blocks.
     level = 0 if level == DEFAULT_LEVELS[LZ4] else max(level, 3)
     return bytes(

@@ -56,9 +56,12 @@ class RecordSpan(NamedTuple):
     has_value: bool
 
 
-def _varint_rest(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """The value whose first byte, with more to follow, was `first` at pos - 1; and the position behind it."""
-    raw = first & 0x7F
+_ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
+
+
+def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """The value whose first byte is at pos - 1 and says that more follow; with the position behind it."""
+    raw = data[pos - 1] & 0x7F
     shift = 7
     while True:
         byte = data[pos]
@@ -69,75 +72,96 @@ def _varint_rest(data: bytes, pos: int, first: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise InvalidRecord("a varint of more than 10 bytes")
+    if raw >> 64:
+        raise InvalidRecord("a varint of more than 64 bits")
     return (raw >> 1) ^ -(raw & 1), pos
 
 
 def decode_records(
     data: bytes, record_count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """Yield the records of a payload. `log_append_time` replaces every timestamp, where the batch has one."""
-    make, rest = Record._make, _varint_rest
+    """Yield the records of a payload. `log_append_time` replaces every timestamp, where the batch has one.
+
+    Varints of one and two bytes, nearly all there are, are decoded in line: this loop runs per record.
+    """
+    make, short, rest = Record._make, _ZIGZAG, _long_varint
     pos, total = 0, len(data)
     try:
         for index in range(record_count):
             byte = data[pos]
             pos += 1
             if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                size, pos = rest(data, pos, byte)
+                size, pos = rest(data, pos)
             end = pos + size
             if size < 0 or end > total:
                 raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
 
-            pos += 1  # attributes
-            byte = data[pos]
-            pos += 1
+            byte = data[pos + 1]  # behind the attributes
+            pos += 2
             if byte < 0x80:
+                timestamp = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 timestamp = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                timestamp, pos = rest(data, pos, byte)
+                timestamp, pos = rest(data, pos)
             byte = data[pos]
             pos += 1
             if byte < 0x80:
+                offset_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 offset_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                offset_delta, pos = rest(data, pos, byte)
+                offset_delta, pos = rest(data, pos)
 
             byte = data[pos]
             pos += 1
             if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                size, pos = rest(data, pos, byte)
+                size, pos = rest(data, pos)
+            key: bytes | None = None
             if size >= 0:
-                key: bytes | None = data[pos : pos + size]
+                key = data[pos : pos + size]
                 pos += size
                 if pos > end:
                     raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
-            else:
-                key = None
 
             byte = data[pos]
             pos += 1
             if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                size, pos = rest(data, pos, byte)
+                size, pos = rest(data, pos)
+            value: bytes | None = None
             if size >= 0:
-                value: bytes | None = data[pos : pos + size]
+                value = data[pos : pos + size]
                 pos += size
                 if pos > end:
                     raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
-            else:
-                value = None
 
-            byte = data[pos]
-            pos += 1
-            if byte == 0:
-                headers: Headers = ()
+            headers: Headers = ()
+            if data[pos] == 0:
+                pos += 1
             else:
-                headers, pos = _decode_headers(data, pos, byte, end, index)
+                headers, pos = _decode_headers(data, pos, end, index)
             if pos != end:
                 raise InvalidRecord(f"the parts of a record end at {pos}, the record at {end}", index)
             yield make(
@@ -156,46 +180,9 @@ def decode_records(
         raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
 
 
-def _decode_headers(data: bytes, pos: int, byte: int, end: int, index: int) -> tuple[Headers, int]:
-    rest = _varint_rest
-    if byte < 0x80:
-        count = (byte >> 1) ^ -(byte & 1)
-    else:
-        count, pos = rest(data, pos, byte)
-    if not 0 <= count <= (end - pos) // 2:  # a header takes two bytes at least
-        raise InvalidRecord(f"{count} headers in {end - pos} bytes", index)
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        byte = data[pos]
-        pos += 1
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
-        else:
-            size, pos = rest(data, pos, byte)
-        if not 0 <= size <= end - pos:
-            raise InvalidRecord(f"a header key of {size} bytes where {end - pos} remain", index)
-        # Kafka does not check these bytes: they come back as they were.
-        key = data[pos : pos + size].decode("utf-8", "surrogateescape")
-        pos += size
-        byte = data[pos]
-        pos += 1
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
-        else:
-            size, pos = rest(data, pos, byte)
-        if size > end - pos:
-            raise InvalidRecord(f"a header value of {size} bytes where {end - pos} remain", index)
-        if size >= 0:
-            headers.append((key, data[pos : pos + size]))
-            pos += size
-        else:
-            headers.append((key, None))
-    return tuple(headers), pos
-
-
 def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
-    """Yield where each record of a payload lies, with its key; values and headers are not decoded."""
-    make, rest = RecordSpan._make, _varint_rest
+    """Yield where each record of a payload lies, with its key; headers are not looked at."""
+    make, short, rest = RecordSpan._make, _ZIGZAG, _long_varint
     pos, total = 0, len(data)
     try:
         for index in range(record_count):
@@ -203,24 +190,66 @@ def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
             byte = data[pos]
             pos += 1
             if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
                 size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
             else:
-                size, pos = rest(data, pos, byte)
+                size, pos = rest(data, pos)
             end = pos + size
             if size < 0 or end > total:
                 raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
-            pos += 1  # attributes
-            timestamp_delta, pos = rest(data, pos + 1, data[pos]) if data[pos] > 0x7F else _short(data, pos)
-            offset_delta, pos = rest(data, pos + 1, data[pos]) if data[pos] > 0x7F else _short(data, pos)
-            size, pos = rest(data, pos + 1, data[pos]) if data[pos] > 0x7F else _short(data, pos)
-            key = None
+
+            byte = data[pos + 1]  # behind the attributes
+            pos += 2
+            if byte < 0x80:
+                timestamp_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                timestamp_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                timestamp_delta, pos = rest(data, pos)
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                offset_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                offset_delta, pos = rest(data, pos)
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            key: bytes | None = None
             if size >= 0:
                 key = data[pos : pos + size]
                 pos += size
                 if pos > end:
                     raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
-            size, pos = rest(data, pos + 1, data[pos]) if data[pos] > 0x7F else _short(data, pos)
-            if pos + max(size, 0) >= end:  # the header count follows
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            if pos >= end or size >= end - pos:  # the header count follows
                 raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
             pos = end
             yield make((start, end, offset_delta, timestamp_delta, key, size >= 0))
@@ -230,9 +259,34 @@ def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
         raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
 
 
-def _short(data: bytes, pos: int) -> tuple[int, int]:
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
     byte = data[pos]
-    return (byte >> 1) ^ -(byte & 1), pos + 1
+    if byte < 0x80:
+        return _ZIGZAG[byte], pos + 1
+    return _long_varint(data, pos + 1)
+
+
+def _decode_headers(data: bytes, pos: int, end: int, index: int) -> tuple[Headers, int]:
+    count, pos = _varint(data, pos)
+    if not 0 <= count <= (end - pos) // 2:  # a header takes two bytes at least
+        raise InvalidRecord(f"{count} headers in {end - pos} bytes", index)
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        size, pos = _varint(data, pos)
+        if not 0 <= size <= end - pos:
+            raise InvalidRecord(f"a header key of {size} bytes where {end - pos} remain", index)
+        # Kafka does not check that this is UTF-8: whatever it is, it is written again as it was read.
+        key = data[pos : pos + size].decode("utf-8", "surrogateescape")
+        pos += size
+        size, pos = _varint(data, pos)
+        if size > end - pos:
+            raise InvalidRecord(f"a header value of {size} bytes where {end - pos} remain", index)
+        if size >= 0:
+            headers.append((key, data[pos : pos + size]))
+            pos += size
+        else:
+            headers.append((key, None))
+    return tuple(headers), pos
 
 
 _SHORT_VARINTS = tuple(bytes((zigzag,)) for zigzag in range(128))

@@ -1,41 +1,57 @@
-"""Record batches of format 2 (magic 2), on raw bytes and one batch at a time.
+"""Record batches of format 2 as the rest of the broker sees them: this module is their public face.
 
-The batch, big endian; the records behind the header may be compressed (record_codec.py has their layout):
+The header and everything done without looking at the records is in record_batch.py, the layout of the single
+record in record_codec.py; their public names are re-exported here. This module owns what needs both: reading
+the records of a batch, compressed or not, and building batches, control batches among them.
 
-     0  base offset             int64     assigned by the broker
-     8  batch length            int32     bytes that follow this field
-    12  partition leader epoch  int32     assigned by the broker
-    16  magic                   int8      2
-    17  crc                     uint32    CRC32C of everything from the attributes on
-    21  attributes              int16     bits 0-2 codec, 3 log append time, 4 transactional,
-                                          5 control, 6 delete horizon
-    23  last offset delta       int32     record count - 1, until compaction removes records
-    27  base timestamp          int64     or the delete horizon, where that bit is set
-    35  max timestamp           int64
-    43  producer id             int64     -1: none
-    51  producer epoch          int16
-    53  base sequence           int32
-    57  record count            int32
-    61  records
-
-Base offset and leader epoch lie before the checksum's range, so that the broker patches them in place.
-Whatever the bytes, reading them raises RecordError or nothing: no index runs beyond the buffer.
+Reading hostile bytes raises RecordError (CorruptRecord, InvalidRecord, UnsupportedCompression) or nothing
+else, and never holds more than `limit` decompressed bytes.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kbroker.protocol import compression
-from kbroker.protocol.crc32c import crc32c
+from kbroker.protocol.record_batch import (
+    BATCH_OVERHEAD,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CREATE_TIME,
+    DELETE_HORIZON_BIT,
+    LOG_APPEND_TIME,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    assemble_batch,
+    assign_offsets,
+    batch_size_at,
+    check_crc,
+    increment_sequence,
+    iter_batches,
+    magic_at,
+    read_header,
+    stamp_append_time,
+    stamp_create_time,
+    validate_batch,
+    validate_stored_batch,
+)
 from kbroker.protocol.record_codec import (
     NO_TIMESTAMP,
     Headers,
     Record,
     RecordSpan,
     decode_records,
+    encode_record,
     encode_records,
     record_spans,
 )
@@ -57,11 +73,14 @@ __all__ = [
     "LOG_OVERHEAD",
     "MAGIC",
     "MAX_DECOMPRESSED_BYTES",
+    "NO_LEADER_EPOCH",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
     "BatchHeader",
+    "ControlRecord",
+    "ControlType",
     "CorruptRecord",
     "DecompressedTooLarge",
     "Headers",
@@ -73,226 +92,32 @@ __all__ = [
     "assign_offsets",
     "batch_size_at",
     "build_batch",
+    "build_control_batch",
+    "build_empty_batch",
     "check_crc",
     "increment_sequence",
     "iter_batches",
     "iter_records",
     "iter_spans",
+    "magic_at",
+    "parse_control",
     "payload_of",
     "read_header",
     "recompress",
     "replace_payload",
+    "replace_records",
     "stamp_append_time",
+    "stamp_create_time",
     "validate_batch",
     "validate_records",
     "validate_stored_batch",
 ]
 
-HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-LENGTH: Final = struct.Struct(">i")
-LENGTH_POSITION: Final = 8
-EPOCH: Final = struct.Struct(">i")
-EPOCH_POSITION: Final = 12
-MAGIC_POSITION: Final = 16
-CRC: Final = struct.Struct(">I")
-CRC_POSITION: Final = 17
-ATTRIBUTES: Final = struct.Struct(">h")
-ATTRIBUTES_POSITION: Final = 21
-OFFSET: Final = struct.Struct(">q")
-MAX_TIMESTAMP: Final = struct.Struct(">q")
-MAX_TIMESTAMP_POSITION: Final = 35
-
-LOG_OVERHEAD: Final = 12
-BATCH_OVERHEAD: Final = HEADER.size
-MAGIC: Final = 2
-
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME_BIT: Final = 0x08
-TRANSACTIONAL_BIT: Final = 0x10
-CONTROL_BIT: Final = 0x20
-DELETE_HORIZON_BIT: Final = 0x40
-
-CREATE_TIME: Final = 0
-LOG_APPEND_TIME: Final = 1
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
-NO_LEADER_EPOCH: Final = -1
-
 MAX_DECOMPRESSED_BYTES: Final = 128 << 20
-_MAX_SEQUENCE: Final = 2**31 - 1
+_MAX_INT64: Final = 2**63 - 1
 
-
-class BatchHeader(NamedTuple):
-    base_offset: int
-    batch_length: int
-    partition_leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-
-    @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta + 1
-
-    @property
-    def size_bytes(self) -> int:
-        return LOG_OVERHEAD + self.batch_length
-
-    @property
-    def codec(self) -> int:
-        return self.attributes & CODEC_MASK
-
-    @property
-    def timestamp_type(self) -> int:
-        return LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else CREATE_TIME
-
-    @property
-    def is_transactional(self) -> bool:
-        return self.attributes & TRANSACTIONAL_BIT != 0
-
-    @property
-    def is_control(self) -> bool:
-        return self.attributes & CONTROL_BIT != 0
-
-    @property
-    def delete_horizon_ms(self) -> int | None:
-        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
-
-    @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
-    def last_sequence(self) -> int:
-        if self.base_sequence == NO_SEQUENCE:
-            return NO_SEQUENCE
-        return increment_sequence(self.base_sequence, self.last_offset_delta)
-
-
-def increment_sequence(sequence: int, increment: int) -> int:
-    """The sequence number `increment` records on; after the largest int32 comes 0."""
-    return (sequence + increment) & _MAX_SEQUENCE
-
-
-def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Only its presence is checked."""
-    try:
-        return BatchHeader._make(HEADER.unpack_from(buf, pos))
-    except struct.error:
-        raise CorruptRecord("the record batch ends within its header") from None
-
-
-def batch_size_at(buf: Buffer, pos: int) -> int:
-    """The whole size that the batch at `pos` claims, without looking whether it is there."""
-    try:
-        (length,) = LENGTH.unpack_from(buf, pos + LENGTH_POSITION)
-    except struct.error:
-        raise CorruptRecord("the record batch ends within its length") from None
-    return LOG_OVERHEAD + int(length)
-
-
-def check_crc(buf: Buffer, pos: int, size: int) -> bool:
-    """Whether the `size` bytes of a batch at `pos` have the checksum that they carry."""
-    view = memoryview(buf)
-    (crc,) = CRC.unpack_from(view, pos + CRC_POSITION)
-    return bool(crc32c(view[pos + ATTRIBUTES_POSITION : pos + size]) == crc)
-
-
-def validate_stored_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """Check what holds for every batch in a log, also for a compacted one: magic, size and checksum."""
-    view = memoryview(buf)
-    header = read_header(view, pos)
-    end = pos + LOG_OVERHEAD + header.batch_length
-    if header.magic != MAGIC:
-        raise (InvalidRecord if header.magic in (0, 1) else CorruptRecord)(
-            f"record batch of magic {header.magic}"
-        )
-    if end - pos < BATCH_OVERHEAD or end > len(view):
-        raise CorruptRecord(f"a record batch of {end - pos} bytes where {len(view) - pos} remain")
-    if crc32c(view[pos + ATTRIBUTES_POSITION : end]) != header.crc:
-        raise CorruptRecord("the record batch does not have the checksum that it carries")
-    if header.record_count < 0 or header.last_offset_delta < 0:
-        raise InvalidRecord(
-            f"a record batch of {header.record_count} records, last offset delta {header.last_offset_delta}"
-        )
-    return header
-
-
-def validate_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """Check what a producer's batch must satisfy, without looking at its records."""
-    header = validate_stored_batch(buf, pos)
-    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
-        raise InvalidRecord(
-            f"{header.record_count} records do not make a last offset delta of {header.last_offset_delta}"
-        )
-    attributes = header.attributes
-    if attributes & CONTROL_BIT:
-        raise InvalidRecord("clients do not write control records")
-    if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        raise InvalidRecord(f"sequence number {header.base_sequence} with producer id {header.producer_id}")
-    if attributes & CODEC_MASK > compression.ZSTD:
-        raise UnsupportedCompression(f"there is no compression codec {attributes & CODEC_MASK}")
-    return header
-
-
-def validate_records(batch: Buffer, *, compacted: bool = False, limit: int = MAX_DECOMPRESSED_BYTES) -> int:
-    """Look at every record of a producer's valid batch; returns the largest timestamp.
-
-    Offset deltas run 0, 1, 2, …; the sizes of the records and of their parts add up; a compacted topic
-    takes no record without a key.
-    """
-    max_timestamp = NO_TIMESTAMP
-    for expected, record in enumerate(iter_records(batch, limit=limit)):
-        if record.offset_delta != expected:
-            raise InvalidRecord(f"offset delta {record.offset_delta} where {expected} is due", expected)
-        if compacted and record.key is None:
-            raise InvalidRecord("a compacted topic takes no record without a key", expected)
-        max_timestamp = max(max_timestamp, record.timestamp)
-    return max_timestamp
-
-
-def assign_offsets(buf: memoryview | bytearray, base_offset: int, leader_epoch: int, pos: int = 0) -> None:
-    """Patch base offset and leader epoch in place; the checksum does not cover them."""
-    OFFSET.pack_into(buf, pos, base_offset)
-    EPOCH.pack_into(buf, pos + EPOCH_POSITION, leader_epoch)
-
-
-def stamp_append_time(buf: memoryview | bytearray, now_ms: int, pos: int = 0) -> None:
-    """Make the batch's timestamps the time of its appending, in place, with a new checksum."""
-    view = memoryview(buf)
-    (attributes,) = ATTRIBUTES.unpack_from(view, pos + ATTRIBUTES_POSITION)
-    ATTRIBUTES.pack_into(view, pos + ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
-    MAX_TIMESTAMP.pack_into(view, pos + MAX_TIMESTAMP_POSITION, now_ms)
-    crc = crc32c(view[pos + ATTRIBUTES_POSITION : pos + batch_size_at(view, pos)])
-    CRC.pack_into(view, pos + CRC_POSITION, crc)
-
-
-def iter_batches(buf: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each batch; CorruptRecord where the buffer does not end with a batch."""
-    view = memoryview(buf)
-    end = len(view)
-    unpack_from, make = HEADER.unpack_from, BatchHeader._make
-    while pos < end:
-        if end - pos < BATCH_OVERHEAD:
-            raise CorruptRecord(f"{end - pos} bytes are no record batch")
-        header = make(unpack_from(view, pos))
-        size = LOG_OVERHEAD + header.batch_length
-        if size < BATCH_OVERHEAD or size > end - pos:
-            raise CorruptRecord(f"a record batch of {size} bytes where {end - pos} remain")
-        yield pos, header
-        pos += size
+_CONTROL_KEY: Final = struct.Struct(">hh")  # version, type
+_CONTROL_VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
 
 
 def payload_of(batch: Buffer, header: BatchHeader, limit: int = MAX_DECOMPRESSED_BYTES) -> bytes:
@@ -308,7 +133,7 @@ def iter_records(batch: Buffer, *, limit: int = MAX_DECOMPRESSED_BYTES) -> Itera
     """Yield the records of one batch; at most `limit` bytes are decompressed for them."""
     header = read_header(batch)
     if header.magic != MAGIC:
-        raise InvalidRecord(f"record batch of magic {header.magic}")
+        raise InvalidRecord(f"a record batch of magic {header.magic}")
     if header.record_count == 0:
         return iter(())
     return decode_records(
@@ -321,17 +146,26 @@ def iter_records(batch: Buffer, *, limit: int = MAX_DECOMPRESSED_BYTES) -> Itera
 
 
 def iter_spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
-    """Yield where the records of a batch's decompressed payload lie."""
+    """Yield where the records lie in the payload of their batch (`payload_of`)."""
     return record_spans(payload, header.record_count)
 
 
-def _assemble(header: BatchHeader, payload: Buffer) -> bytes:
-    """Put header and compressed payload together, with the right length and checksum."""
-    out = bytearray(HEADER.pack(*header))
-    out += payload
-    LENGTH.pack_into(out, LENGTH_POSITION, len(out) - LOG_OVERHEAD)
-    CRC.pack_into(out, CRC_POSITION, crc32c(memoryview(out)[ATTRIBUTES_POSITION:]))
-    return bytes(out)
+def validate_records(batch: Buffer, *, compacted: bool = False, limit: int = MAX_DECOMPRESSED_BYTES) -> int:
+    """Look at every record of a producer's valid batch; returns the largest timestamp.
+
+    Offset deltas run 0, 1, 2, …; the sizes of the records and of their parts add up; a compacted topic
+    takes no record without a key.
+    """
+    max_timestamp = NO_TIMESTAMP
+    for index, record in enumerate(iter_records(batch, limit=limit)):
+        if record.offset_delta != index:
+            raise InvalidRecord(f"offset delta {record.offset_delta} where {index} is due", index)
+        if compacted and record.key is None:
+            raise InvalidRecord("a compacted topic takes no record without a key", index)
+        if not -_MAX_INT64 <= record.timestamp <= _MAX_INT64:
+            raise InvalidRecord(f"timestamp {record.timestamp} is no int64", index)
+        max_timestamp = max(max_timestamp, record.timestamp)
+    return max_timestamp
 
 
 def build_batch(
@@ -359,30 +193,30 @@ def build_batch(
         max_timestamp = log_append_time_ms
     base_timestamp = records[0].timestamp
     header = BatchHeader(
-        base_offset,
-        0,
-        leader_epoch,
-        MAGIC,
-        0,
-        attributes,
-        len(records) - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
     )
-    return _assemble(header, compression.compress(codec, encode_records(records, base_timestamp), level))
+    return assemble_batch(header, compression.compress(codec, encode_records(records, base_timestamp), level))
 
 
 def replace_payload(header: BatchHeader, payload: Buffer, codec: int, level: int | None = None) -> bytes:
-    """A batch of this header around another payload, compressed with `codec`.
+    """A batch of this header around another payload, which is compressed here with `codec`.
 
     Length, checksum and codec are set here; record count and timestamps are the caller's (`header._replace`).
     """
     attributes = header.attributes & ~CODEC_MASK | codec
-    return _assemble(header._replace(attributes=attributes), compression.compress(codec, payload, level))
+    return assemble_batch(header._replace(attributes=attributes), compression.compress(codec, payload, level))
 
 
 def recompress(
@@ -391,3 +225,109 @@ def recompress(
     """The same batch with its records compressed by another codec."""
     header = read_header(batch)
     return replace_payload(header, payload_of(batch, header, limit), codec, level)
+
+
+def replace_records(
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    delete_horizon_ms: int | None = None,
+    level: int | None = None,
+) -> bytes:
+    """What remains of a batch when compaction keeps only `records` of it, in Kafka's way.
+
+    The records keep their offsets and the batch its offset range, producer and codec. A delete horizon
+    takes the place of the base timestamp; one that the batch already has stays.
+    """
+    if delete_horizon_ms is None:
+        delete_horizon_ms = header.delete_horizon_ms
+    attributes = header.attributes
+    base_timestamp = records[0].timestamp
+    if delete_horizon_ms is not None:
+        attributes |= DELETE_HORIZON_BIT
+        base_timestamp = delete_horizon_ms
+    max_timestamp = header.max_timestamp
+    if not attributes & LOG_APPEND_TIME_BIT:
+        max_timestamp = max(record.timestamp for record in records)
+    payload = b"".join(
+        [encode_record(record, record.timestamp - base_timestamp, record.offset_delta) for record in records]
+    )
+    header = header._replace(
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=len(records),
+    )
+    return replace_payload(header, payload, header.codec, level)
+
+
+def build_empty_batch(header: BatchHeader) -> bytes:
+    """The batch without records that stands for `header`'s when compaction keeps none of its records.
+
+    It keeps the offset range and the producer's last sequence number.
+    """
+    attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
+    header = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
+    return assemble_batch(header, b"")
+
+
+class ControlType(IntEnum):
+    """How a transaction ended, by the number in its marker's key."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+class ControlRecord(NamedTuple):
+    """A transaction marker."""
+
+    type: ControlType
+    coordinator_epoch: int
+
+
+def build_control_batch(
+    control_type: ControlType,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    timestamp: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytes:
+    """The batch of one marker that ends a transaction in a partition."""
+    marker = Record(
+        timestamp=timestamp,
+        key=_CONTROL_KEY.pack(0, control_type),
+        value=_CONTROL_VALUE.pack(0, coordinator_epoch),
+    )
+    return build_batch(
+        [marker],
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        leader_epoch=leader_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def parse_control(batch: Buffer) -> ControlRecord | None:
+    """The marker in a control batch; None for a control record that is no transaction marker.
+
+    Later versions of key and value only add fields at the end, so that these are read as version 0.
+    """
+    record = next(iter_records(batch), None)
+    if record is None or record.key is None or len(record.key) < _CONTROL_KEY.size:
+        raise InvalidRecord("a control batch without a control record")
+    version, number = _CONTROL_KEY.unpack_from(record.key)
+    if version < 0:
+        raise InvalidRecord(f"a control record of version {version}")
+    if number not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    if record.value is None or len(record.value) < _CONTROL_VALUE.size:
+        raise InvalidRecord("a transaction marker that ends early")
+    version, coordinator_epoch = _CONTROL_VALUE.unpack_from(record.value)
+    if version < 0:
+        raise InvalidRecord(f"a transaction marker of version {version}")
+    return ControlRecord(ControlType(number), coordinator_epoch)

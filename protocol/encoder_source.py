@@ -1,0 +1,254 @@
+"""Writes the source of an encoder: straight-line Python for one message at one version.
+
+`encode(o, w)` appends to the bytearray `w` and returns the list of parts that make up the message. Adjacent
+fixed-width fields, the length or count that follows them included, are one `pack`. RECORDS end the current
+part and become parts of their own, so that record bytes are never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct, pack
+from typing import Any
+
+from kbroker.protocol import wire
+from kbroker.protocol.message import Field, schema_of
+from kbroker.protocol.types import (
+    INT32,
+    RECORDS,
+    STRING,
+    UUID,
+    Array,
+    Buffer,
+    FieldType,
+    FixedType,
+    LengthType,
+)
+
+_RUNTIME: dict[str, Any] = {
+    "pack": pack,
+    "uvarint": wire.uvarint,
+    "compact_string_length": wire.compact_string_length,
+    "records_parts": wire.records_parts,
+    "null_error": wire.null_error,
+    "absent_error": wire.absent_error,
+}
+
+
+def make_encoder(cls: type[Any], version: int) -> Callable[[Any, bytearray], list[Buffer]]:
+    source = EncoderSource(version, schema_of(cls).is_flexible(version))
+    source.write(cls)
+    exec(compile(source.text(), f"<encode {cls.__name__} v{version}>", "exec"), source.names)
+    encoder: Callable[[Any, bytearray], list[Buffer]] = source.names["encode"]
+    return encoder
+
+
+class EncoderSource:
+    """The text of one encoder, and the objects that its names stand for."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.names: dict[str, Any] = dict(_RUNTIME)
+        self._lines: list[str] = []
+        self._indent = 1
+        self._count = 0
+        self._run: list[tuple[str, str]] = []  # fixed-width values not written yet: expression, format
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def write(self, cls: type[Any]) -> None:
+        self._lines = ["def encode(o, w):", " parts = []"]
+        self._struct("o", cls)
+        self._flush()
+        self._line("if w: parts.append(w)")
+        self._line("return parts")
+
+    def _line(self, text: str) -> None:
+        self._lines.append(" " * self._indent + text)
+
+    def _variable(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def _constant(self, prefix: str, value: Any) -> str:
+        name = self._variable(prefix)
+        self.names[name] = value
+        return name
+
+    def _packed(self, run: list[tuple[str, str]]) -> str:
+        """The expression for the bytes of these values."""
+        packer = self._constant("pack", Struct(">" + "".join(format for _, format in run)).pack)
+        return f"{packer}({', '.join(expression for expression, format in run if format != 'x')})"
+
+    def _flush(self) -> None:
+        """Write the pending fixed-width values as one."""
+        run, self._run = self._run, []
+        if run:
+            self._line(f"w += {self._packed(run)}")
+
+    def _uvarint(self, n: str, longer: str = "uvarint") -> None:
+        """Write variable `n` as a varint, as one with the pending values where one byte suffices."""
+        run, self._run = self._run, []
+        self._line(f"if {n} < 128: w += {self._packed([*run, (n, 'B')])}")
+        before = f"w += {self._packed(run)}; " if run else ""
+        self._line(f"else: {before}w += {longer}({n})")
+
+    def _struct(self, target: str, cls: type[Any]) -> None:
+        """Write the object in variable `target`. May leave values pending."""
+        fields = schema_of(cls).fields
+        for f in fields:
+            if not f.present(self.version) and not f.ignorable:
+                self._line(f"if {self._is_set(f'{target}.{f.name}', f)}: raise absent_error({f.name!r})")
+        for f in fields:
+            if f.present(self.version) and f.tag is None:
+                self._value(
+                    f"{target}.{f.name}",
+                    f.name,
+                    f.type,
+                    self.flexible and f.flexible,
+                    f.nullable(self.version),
+                )
+        if self.flexible:
+            self._tagged_fields(target, [f for f in fields if f.present(self.version) and f.tag is not None])
+
+    def _is_set(self, expression: str, f: Field) -> str:
+        """The condition that a field does not hold its default."""
+        default = f.default_value()
+        if default is None:
+            return f"{expression} is not None"
+        if isinstance(f.type, type):
+            name = self._constant("D", default)
+            return f"{expression} is not {name} and {expression} != {name}"
+        if isinstance(default, int | float | str) and not isinstance(default, bool) and default:
+            return f"{expression} != {default!r}"
+        if default is True:
+            return f"not {expression}"
+        if isinstance(f.type, FixedType) and f.type is not UUID:
+            return expression
+        return f"{expression} != {self._constant('D', default)}"
+
+    def _value(self, expression: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
+        if isinstance(type, FixedType):
+            self._run.append((expression, type.format))
+        elif type is RECORDS:
+            self._records(expression, name, flexible, nullable)
+        elif isinstance(type, LengthType):
+            self._bytes(expression, type, flexible, nullable)
+        elif isinstance(type, Array):
+            self._array(expression, name, type.of, flexible, nullable)
+        else:
+            inner = self._variable("o")
+            self._line(f"{inner} = {expression}")
+            if nullable:
+                self._flush()
+                self._line(f"if {inner} is None: w += b'\\xff'")
+                self._line("else:")
+                self._indent += 1
+                self._run.append(("1", "b"))
+            self._struct(inner, type)
+            if nullable:
+                self._flush()
+                self._indent -= 1
+
+    def _null(self, prefix: FixedType, flexible: bool) -> bytes:
+        return b"\0" if flexible else b"\xff" * prefix.size
+
+    def _start_nullable(self, variable: str, prefix: FixedType, flexible: bool) -> None:
+        self._flush()
+        self._line(f"if {variable} is None: w += {self._null(prefix, flexible)!r}")
+        self._line("else:")
+        self._indent += 1
+
+    def _length(
+        self, n: str, expression: str, prefix: FixedType, flexible: bool, longer: str = "uvarint"
+    ) -> None:
+        """Write a length or count. Leaves it pending where its width is fixed."""
+        if flexible:
+            self._line(f"{n} = {expression} + 1")
+            self._uvarint(n, longer)
+        else:
+            self._run.append((expression, prefix.format))
+
+    def _bytes(self, expression: str, type: LengthType, flexible: bool, nullable: bool) -> None:
+        data = self._variable("b")
+        if nullable:
+            self._line(f"{data} = {expression}")
+            self._start_nullable(data, type.prefix, flexible)
+            expression = data
+        if type is STRING:
+            self._line(f"{data} = {expression}.encode()")
+            longer = "compact_string_length"
+        else:
+            if not nullable:
+                self._line(f"{data} = {expression}")
+            longer = "uvarint"
+        self._length(self._variable("n"), f"len({data})", type.prefix, flexible, longer)
+        self._flush()
+        self._line(f"w += {data}")
+        self._indent -= nullable
+
+    def _records(self, expression: str, name: str, flexible: bool, nullable: bool) -> None:
+        data = self._variable("r")
+        self._line(f"{data} = {expression}")
+        if nullable:
+            self._start_nullable(data, RECORDS.prefix, flexible)
+        else:
+            self._line(f"if {data} is None: raise null_error({name!r})")
+        n = self._variable("n")
+        self._line(f"{n}, {data} = records_parts({data})")
+        self._length(n, n, RECORDS.prefix, flexible)
+        self._flush()
+        self._line(f"if {data}: parts.append(w); parts += {data}; w = bytearray()")
+        self._indent -= nullable
+
+    def _array(self, expression: str, name: str, of: FieldType, flexible: bool, nullable: bool) -> None:
+        items = self._variable("a")
+        self._line(f"{items} = {expression}")
+        if nullable:
+            self._start_nullable(items, INT32, flexible)
+        self._length(self._variable("n"), f"len({items})", INT32, flexible)
+        self._flush()
+        if of is UUID:
+            self._line(f"for u in {items}: w += pack('16s', u)")
+        elif isinstance(of, FixedType):
+            self._line(f"w += pack('>%d{of.format}' % len({items}), *{items})")
+        else:
+            item = self._variable("o")
+            self._line(f"for {item} in {items}:")
+            self._indent += 1
+            if isinstance(of, type):
+                self._struct(item, of)
+            else:
+                self._value(item, name, of, flexible, False)
+            self._flush()
+            self._indent -= 1
+        self._indent -= nullable
+
+    def _tagged_fields(self, target: str, fields: list[Field]) -> None:
+        if not fields:
+            self._run.append(("", "x"))
+            return
+        count = self._variable("t")
+        self._line(f"{count} = 0")
+        conditions = [(f, self._variable("s")) for f in sorted(fields, key=lambda f: f.tag or 0)]
+        for f, condition in conditions:
+            self._line(f"{condition} = {self._is_set(f'{target}.{f.name}', f)}")
+            self._line(f"if {condition}: {count} += 1")
+        self._run.append((count, "B"))
+        self._flush()
+        outer = self._variable("w")
+        self._line(f"if {count}:")
+        self._indent += 1
+        for f, condition in conditions:
+            self._line(f"if {condition}:")
+            self._indent += 1
+            self._line(f"{outer} = w; w = bytearray()")
+            self._value(f"{target}.{f.name}", f.name, f.type, True, f.nullable(self.version))
+            self._flush()
+            self._line(
+                f"{outer} += {wire.uvarint(f.tag or 0)!r} + uvarint(len(w)); {outer} += w; w = {outer}"
+            )
+            self._indent -= 1
+        self._indent -= 1

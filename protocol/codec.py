@@ -9,8 +9,9 @@ from struct import error as StructError
 from typing import Any, TypeVar
 
 from kbroker.protocol.compiled import decoder, encoder
-from kbroker.protocol.types import Buffer
-from kbroker.protocol.types import ProtocolError as ProtocolError
+from kbroker.protocol.types import Buffer, ProtocolError
+
+__all__ = ["ProtocolError", "decode", "encode", "encode_bytes"]
 
 M = TypeVar("M")
 

@@ -47,3 +47,13 @@ class LogConfig:
     @property
     def delete(self) -> bool:
         return DELETE in self.cleanup_policy
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryConfig:
+    """The broker configs that a data directory obeys, with Kafka's defaults."""
+
+    retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    flush_offset_checkpoint_interval_ms: int = 60_000

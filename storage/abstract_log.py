@@ -1,0 +1,392 @@
+"""What every log does, whatever holds its bytes: offsets, producers, epochs, rolling, retention, watchers.
+
+An append goes: validate, look at the producer, give offsets, roll if due, store, and only then change state;
+if storing fails, nothing has changed. Subclasses store: they make segments, read them, and say when what was
+appended counts as committed (the high watermark).
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from kbroker.protocol.records import (
+    BatchHeader,
+    ControlType,
+    InvalidRecord,
+    assign_offsets,
+    build_control_batch,
+    parse_control,
+    validate_batch,
+    validate_stored_batch,
+)
+from kbroker.storage.config import LogConfig
+from kbroker.storage.errors import OffsetOutOfRange, RecordListTooLarge, RecordTooLarge, StorageError
+from kbroker.storage.interface import (
+    AbortedTransaction,
+    Appended,
+    EpochEndOffset,
+    ProducerState,
+)
+from kbroker.storage.leader_epochs import LeaderEpochs
+from kbroker.storage.pending import Pending
+from kbroker.storage.producer_state import BatchMetadata, ProducerStates
+from kbroker.storage.segment import Segment
+from kbroker.storage.validation import BatchRules
+
+S = TypeVar("S", bound=Segment)
+
+
+class AbstractLog(ABC, Generic[S]):
+    def __init__(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig, leader_epoch: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.leader_epoch = leader_epoch
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.last_stable_offset = 0
+        self._segments: list[S] = []
+        self._producers = ProducerStates()
+        self._epochs = LeaderEpochs()
+        self._watchers: dict[object, Callable[[], None]] = {}
+        self._refusal: StorageError | None = None  # why the log takes no more appends, if it does not
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.topic}-{self.partition}>"
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._rules = BatchRules(config)
+        self._segment_bytes = config.segment_bytes
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._epochs.latest
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def set_leader_epoch(self, leader_epoch: int) -> None:
+        self.leader_epoch = max(leader_epoch, self.leader_epoch)
+
+    # appending
+
+    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
+        if self._refusal is not None:
+            raise self._refusal
+        if not client:
+            return self._append_all(records, now_ms)
+        rules = self._rules
+        size = len(records)
+        if size > rules.max_bytes:
+            raise RecordTooLarge(f"a batch of {size} bytes, at most {rules.max_bytes} are allowed")
+        header = validate_batch(records)
+        if header.base_offset or header.batch_length + 12 != size:
+            raise InvalidRecord(
+                f"one batch from base offset 0 is expected: base offset {header.base_offset}, "
+                f"batch of {header.size_bytes} bytes in {size}"
+            )
+        if rules.concern(header, now_ms):
+            records, header = rules.apply(records, header, now_ms)
+        producer_id = header.producer_id
+        if producer_id >= 0:
+            duplicate = self._producers.check_data(header, client=True)
+            if duplicate is not None:
+                return self._repeated(duplicate)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        self._store(records, header, base_offset, last_offset, now_ms)
+        if producer_id >= 0:
+            self._producers.update_data(header, base_offset, last_offset)
+        durable = self._appended(now_ms)
+        return Appended(
+            base_offset,
+            last_offset,
+            now_ms if rules.append_time else -1,
+            self.log_start_offset,
+            False,
+            durable,
+        )
+
+    def _append_all(self, records: memoryview, now_ms: int) -> Appended:
+        """Batches of the broker's own, control batches among them: all are checked before one is written."""
+        batches = []
+        position = 0
+        while position < len(records):
+            header = validate_stored_batch(records, position)
+            batch = records[position : position + header.size_bytes]
+            position += header.size_bytes
+            if header.producer_id >= 0:
+                if header.is_control:
+                    marker = parse_control(batch)
+                    if marker is not None:
+                        self._producers.check_marker(
+                            header.producer_id, header.producer_epoch, marker.coordinator_epoch, 0
+                        )
+                else:
+                    self._producers.check_data(header, client=False)
+            batches.append((batch, header))
+        if not batches:
+            raise InvalidRecord("no record batch at all")
+        base_offset = self.log_end_offset
+        last_offset = base_offset
+        for batch, header in batches:
+            start = self.log_end_offset
+            last_offset = start + header.last_offset_delta
+            self._store(batch, header, start, last_offset, now_ms)
+            self._learn(batch, header, start, last_offset)
+        return Appended(base_offset, last_offset, -1, self.log_start_offset, False, self._appended(now_ms))
+
+    def append_control(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> Appended:
+        if self._refusal is not None:
+            raise self._refusal
+        self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        marker = build_control_batch(
+            ControlType.COMMIT if commit else ControlType.ABORT,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=now_ms,
+        )
+        return self._append_all(memoryview(bytearray(marker)), now_ms)
+
+    def _store(
+        self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int, now_ms: int
+    ) -> None:
+        size = len(batch)
+        epoch = self.leader_epoch
+        assign_offsets(batch, base_offset, epoch)
+        segment = self._active_segment(now_ms)
+        timestamp = header.max_timestamp
+        if segment.size_bytes + size > self._segment_bytes or segment.must_roll(
+            last_offset, timestamp, now_ms, self._config
+        ):
+            if size > self._segment_bytes:
+                raise RecordListTooLarge(
+                    f"{size} bytes do not fit into a segment of {self._segment_bytes} bytes"
+                )
+            if segment.size_bytes:
+                segment = self._roll(now_ms)
+        segment.append(batch, size, last_offset, timestamp)
+        self.log_end_offset = last_offset + 1
+        if epoch != self._epochs.latest:
+            self._epochs.assign(epoch, base_offset)
+
+    def _learn(self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int) -> None:
+        """Let the producers know of a batch that is in the log, whoever wrote it."""
+        if header.producer_id >= 0:
+            aborted = self._producers.learn(batch, header, base_offset, last_offset)
+            if aborted is not None:
+                self._segments[-1].add_aborted(aborted)
+
+    def _repeated(self, batch: BatchMetadata) -> Appended:
+        # Kafka gives the batch's timestamp as append time of a duplicate, whatever the topic's type.
+        return Appended(
+            batch.base_offset,
+            batch.last_offset,
+            batch.timestamp,
+            self.log_start_offset,
+            True,
+            self._durable_up_to(batch.last_offset),
+        )
+
+    @abstractmethod
+    def _active_segment(self, now_ms: int) -> S: ...
+
+    @abstractmethod
+    def _roll(self, now_ms: int) -> S:
+        """End the active segment and begin one at the log end offset."""
+
+    @abstractmethod
+    def _appended(self, now_ms: int) -> Pending[None] | None:
+        """Something was appended: commit it, or say when it will be."""
+
+    @abstractmethod
+    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+        """None if `last_offset` may be acknowledged now, else when it may."""
+
+    def _roll_jitter_ms(self) -> int:
+        jitter = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        return random.randrange(jitter) if jitter > 0 else 0
+
+    # offsets
+
+    def _commit_up_to(self, offset: int) -> None:
+        """Everything below `offset` is committed: move the high watermark and what depends on it."""
+        self.high_watermark = offset
+        self.last_stable_offset = self._stable_offset() if self._producers.has_unstable else offset
+        if self._watchers:
+            self._notify()
+
+    def _stable_offset(self) -> int:
+        unstable = self._producers.first_unstable_offset(self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    def _raise_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self._epochs.truncate_from_start(offset)
+        self._producers.end_offset = max(self._producers.end_offset, offset)
+        self.high_watermark = max(self.high_watermark, offset)
+        self.last_stable_offset = self._stable_offset()
+        self._notify()
+
+    def delete_records_before(self, offset: int) -> int:
+        if self._refusal is not None:
+            raise self._refusal
+        if not 0 <= offset <= self.high_watermark:
+            raise OffsetOutOfRange(f"offset {offset} is not between 0 and {self.high_watermark}")
+        if offset > self.log_start_offset:
+            self._raise_log_start(offset)
+        return self.log_start_offset
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # reading
+
+    def _check_range(self, offset: int) -> None:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"offset {offset} is not between {self.log_start_offset} and {self.log_end_offset}"
+            )
+
+    def _segment_index(self, offset: int) -> int:
+        """Of the segment in whose range the offset lies."""
+        return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
+
+    def _aborted_between(self, offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """The aborted transactions with data in [offset, upper_bound)."""
+        found = []
+        for segment in self._segments[self._segment_index(offset) :]:
+            for entry in segment.aborted():
+                if entry.last_offset >= offset and entry.first_offset < upper_bound:
+                    found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= upper_bound:
+                    return found
+        return found
+
+    # retention
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Delete what retention.ms, retention.bytes and the log start gave up; returns how many segments."""
+        deleted = self._delete_oldest(lambda segment, end: end is not None and end <= self.log_start_offset)
+        config = self._config
+        if not config.delete:
+            return deleted
+        if config.retention_bytes >= 0:
+            excess = self.size_bytes - config.retention_bytes
+
+            def too_much(segment: S, _end: int | None) -> bool:
+                nonlocal excess
+                excess -= segment.size_bytes
+                return excess >= 0
+
+            deleted += self._delete_oldest(too_much)
+        if config.retention_ms >= 0:
+            oldest = now_ms - config.retention_ms
+            deleted += self._delete_oldest(lambda segment, _end: segment.largest_timestamp() < oldest, now_ms)
+        return deleted
+
+    def _delete_oldest(self, condemned: Callable[[S, int | None], bool], now_ms: int = 0) -> int:
+        """Delete from the oldest segment on while the condition holds, never beyond the high watermark."""
+        segments = self._segments
+        count = 0
+        for index, segment in enumerate(segments):
+            end = segments[index + 1].base_offset if index + 1 < len(segments) else None
+            if end is None and not segment.size_bytes:
+                break
+            upper_bound = self.log_end_offset if end is None else end
+            if self.high_watermark < upper_bound or not condemned(segment, end):
+                break
+            count += 1
+        if not count:
+            return 0
+        if count == len(segments):
+            self._roll(now_ms)
+        doomed = segments[:count]
+        start = segments[count].base_offset
+        if start > self.log_start_offset:
+            self._raise_log_start(start)
+        del segments[:count]
+        self._discard(doomed)
+        return count
+
+    @abstractmethod
+    def _discard(self, segments: list[S]) -> None:
+        """These segments are no longer part of the log."""
+
+    # producers
+
+    def producers(self) -> list[ProducerState]:
+        return [
+            ProducerState(
+                entry.producer_id,
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.current_txn_first_offset,
+            )
+            for entry in self._producers
+        ]
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        entry = self._producers.get(producer_id)
+        return (
+            entry is not None
+            and entry.producer_epoch == producer_epoch
+            and entry.current_txn_first_offset >= 0
+        )
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        self._producers.remove_expired(now_ms, expiration_ms)
+
+    # watchers
+
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        self._watchers[token] = callback
+
+        def unwatch() -> None:
+            self._watchers.pop(token, None)
+
+        return unwatch
+
+    def _notify(self) -> None:
+        for callback in list(self._watchers.values()):
+            callback()
+
+    def _refuse(self, reason: StorageError) -> None:
+        """No more appends; whoever waits is told."""
+        if self._refusal is None:
+            self._refusal = reason
+        self._notify()
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

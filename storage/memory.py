@@ -1,0 +1,234 @@
+"""Logs that live in memory and die with the process: for tests and for `kbroker serve --in-memory`.
+
+The behaviour is the file-backed log's, segments and retention included; appended is committed at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from kbroker.protocol.records import batch_size_at, iter_records, read_header
+from kbroker.storage.abstract_log import AbstractLog
+from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
+from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
+from kbroker.storage.leader_epochs import LeaderEpochs
+from kbroker.storage.pending import Pending
+from kbroker.storage.producer_state import ProducerStates
+from kbroker.storage.segment import Segment
+from kbroker.storage.transaction_index import AbortedEntry
+
+_DONE: Pending[None] = Pending.resolved(None)
+
+
+class MemorySegment(Segment):
+    __slots__ = ("_aborted", "batches", "last_offsets", "modified_ms")
+
+    def __init__(self, base_offset: int, created_ms: int, roll_jitter_ms: int = 0) -> None:
+        super().__init__(base_offset, created_ms, roll_jitter_ms)
+        self.batches: list[bytes] = []
+        self.last_offsets: list[int] = []
+        self.modified_ms = created_ms
+        self._aborted: list[AbortedEntry] = []
+
+    def append(self, batch: memoryview, size: int, last_offset: int, timestamp: int) -> None:
+        if not self.size_bytes:
+            self.first_timestamp = timestamp
+        self.batches.append(bytes(batch))
+        self.last_offsets.append(last_offset)
+        self.size_bytes += size
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.max_timestamp_offset = last_offset
+
+    def indexes_full(self, config: LogConfig) -> bool:
+        return False
+
+    def last_modified_ms(self) -> int:
+        return self.modified_ms
+
+    def aborted(self) -> list[AbortedEntry]:
+        return self._aborted
+
+    def add_aborted(self, entry: AbortedEntry) -> None:
+        self._aborted.append(entry)
+
+
+class MemoryLog(AbstractLog[MemorySegment]):
+    def __init__(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig, leader_epoch: int
+    ) -> None:
+        super().__init__(topic, partition, topic_id, config, leader_epoch)
+        self._segments.append(MemorySegment(0, 0))
+
+    def _active_segment(self, now_ms: int) -> MemorySegment:
+        segment = self._segments[-1]
+        if not segment.size_bytes:
+            segment.created_ms = now_ms
+        segment.modified_ms = now_ms
+        return segment
+
+    def _roll(self, now_ms: int) -> MemorySegment:
+        segment = MemorySegment(self.log_end_offset, now_ms, self._roll_jitter_ms())
+        self._segments.append(segment)
+        return segment
+
+    def _appended(self, now_ms: int) -> None:
+        self._commit_up_to(self.log_end_offset)
+
+    def _durable_up_to(self, last_offset: int) -> None:
+        return None
+
+    def _discard(self, segments: list[MemorySegment]) -> None:
+        pass
+
+    def read(self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True) -> Slice:
+        if self._refusal is not None:
+            raise self._refusal
+        self._check_range(offset)
+        limit = self.last_stable_offset if committed else self.high_watermark
+        buffers: list[bytes] = []
+        size = 0
+        next_offset = offset
+        for batch, last_offset in self._batches_from(offset):
+            if last_offset >= limit or (size + len(batch) > max_bytes and not (min_one and not buffers)):
+                break
+            buffers.append(batch)
+            size += len(batch)
+            next_offset = last_offset + 1
+        aborted = self._aborted_between(offset, next_offset) if committed and buffers else []
+        return Slice(
+            buffers,
+            size,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            aborted,
+            next_offset,
+        )
+
+    def _batches_from(self, offset: int) -> Iterator[tuple[bytes, int]]:
+        for segment in self._segments[self._segment_index(offset) :]:
+            first = bisect_left(segment.last_offsets, offset)
+            for index in range(first, len(segment.batches)):
+                yield segment.batches[index], segment.last_offsets[index]
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        for batch, last_offset in self._batches_from(self.log_start_offset):
+            if last_offset >= self.high_watermark:
+                break
+            if read_header(batch).max_timestamp >= timestamp:
+                for record in iter_records(batch):
+                    if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                        return TimestampOffset(
+                            record.timestamp, record.offset, read_header(batch).partition_leader_epoch
+                        )
+        return None
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        newest = max((segment.max_timestamp for segment in self._segments), default=-1)
+        return self.offset_for_timestamp(newest) if newest >= 0 else None
+
+    def truncate_to(self, offset: int) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        kept = [batch for batch, last in self._batches_from(self._segments[0].base_offset) if last < offset]
+        if offset >= self.log_end_offset:
+            return
+        start = min(self.log_start_offset, offset)
+        epochs = LeaderEpochs(self._epochs.entries())
+        bases = [segment.base_offset for segment in self._segments if segment.base_offset <= offset]
+        self._segments = [MemorySegment(bases[0] if bases else offset, 0)]
+        self._producers = ProducerStates()
+        self.log_end_offset = self._segments[0].base_offset
+        for data in kept:
+            header = read_header(data)
+            batch = memoryview(data)
+            if len(bases) > 1 and header.base_offset >= bases[1]:
+                del bases[0]
+                self._segments.append(MemorySegment(bases[0], 0))
+            self._segments[-1].append(
+                batch, batch_size_at(batch, 0), header.last_offset, header.max_timestamp
+            )
+            self._learn(batch, header, header.base_offset, header.last_offset)
+            self.log_end_offset = header.next_offset
+        self.log_start_offset = start
+        self.log_end_offset = max(self.log_end_offset, start)
+        epochs.truncate_from_end(self.log_end_offset)
+        self._epochs = epochs
+        self._commit_up_to(self.log_end_offset)
+
+    def flush(self) -> Pending[None]:
+        return _DONE
+
+    def close(self) -> None:
+        self._refuse(StorageError(f"{self} is closed"))
+
+    def delete(self) -> None:
+        self._refuse(LogDeleted(f"{self.topic}-{self.partition} was deleted"))
+        self._segments = [MemorySegment(self.log_end_offset, 0)]
+
+
+class MemoryDirectory:
+    """A data directory without files."""
+
+    path = "memory"
+    clean_start = True
+
+    def __init__(self, *, now_ms: int = 0, config: DirectoryConfig | None = None) -> None:
+        self.config_source: Callable[[str], LogConfig | None] | None = None
+        self._settings = config or DirectoryConfig()
+        self._logs: dict[tuple[str, int], MemoryLog] = {}
+        self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+
+    def log(
+        self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
+    ) -> MemoryLog:
+        log = self._logs.get((topic, partition))
+        if log is None:
+            log = self._logs[topic, partition] = MemoryLog(topic, partition, topic_id, config, leader_epoch)
+        elif log.topic_id != topic_id:
+            raise InconsistentTopicId(f"{topic}-{partition} belongs to another topic id")
+        else:
+            log.config = config
+            log.set_leader_epoch(leader_epoch)
+        return log
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        log = self._logs.get((topic, partition))
+        return (log.log_start_offset, log.log_end_offset) if log is not None else (0, 0)
+
+    def delete_partition(self, topic: str, partition: int, topic_id: bytes) -> None:
+        log = self._logs.get((topic, partition))
+        if log is not None and log.topic_id == topic_id:
+            del self._logs[topic, partition]
+            log.delete()
+
+    def partitions(self) -> list[tuple[str, int]]:
+        return list(self._logs)
+
+    def sizes(self) -> Iterator[PartitionSize]:
+        for (topic, partition), log in self._logs.items():
+            yield PartitionSize(topic, partition, log.size_bytes)
+
+    def total_bytes(self) -> int:
+        return -1
+
+    def usable_bytes(self) -> int:
+        return -1
+
+    def tick(self, now_ms: int) -> None:
+        if now_ms < self._next_retention_ms:
+            return
+        self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+        for log in self._logs.values():
+            log.apply_retention(now_ms)
+            log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+
+    def next_deadline(self) -> int:
+        return self._next_retention_ms
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.close()

@@ -5,7 +5,8 @@ construct below. It is some fifty times slower, and loading construct takes 40 m
 imports it. RECORDS are plain bytes here.
 """
 
-# mypy: disable-error-code="no-untyped-call"  (construct has no annotations)
+# construct has no annotations:
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 

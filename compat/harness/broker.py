@@ -21,6 +21,7 @@ class KBrokerProcess:
     """`with KBrokerProcess() as broker: … broker.bootstrap`. Restarts keep the port and the data."""
 
     name = "kbroker"
+    node_id = 1
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class KBrokerProcess:
         data: Path | None = None,
         arguments: tuple[str, ...] = (),
     ) -> None:
-        self.settings = dict(settings or {})
+        self.settings = {"node.id": str(self.node_id), **(settings or {})}
         self.arguments = arguments
         self.host = "127.0.0.1"
         self.port = 0

@@ -1,7 +1,7 @@
 """Kafka's own command-line tools, by the names of their scripts.
 
-All runs share one JVM (ToolServer.java): a hundred `kafka-topics --list` were measured at 70 s with a JVM each
-and at 2 s this way. A tool that does not end in time costs that JVM; the next run gets a new one.
+All runs share one JVM (ToolServer.java): a hundred `kafka-topics --list` take 70 s with a JVM each
+and 2 s this way. A tool that does not end in time costs that JVM; the next run gets a new one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+# One environment, .venv, made on first use; stamp files remember what is installed.
+VENV    := .venv
+PYTHON  ?= python3
+BIN     := $(VENV)/bin
+RUN     := $(BIN)/.run-installed
+TESTING := $(BIN)/.test-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run install install-test test check format unit compat jars bench torture clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(RUN)  ## install and start the broker on 127.0.0.1:9092, data in ./data
+	@exec $(BIN)/kbroker serve --data ./data
+
+install: $(RUN)  ## make .venv with the kbroker command
+install-test: $(TESTING)  ## make .venv with all that the tests need
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kbroker needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(TESTING): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(RUN)
+
+test: check unit compat  ## everything CI runs: check, unit, compat
+
+check: $(TESTING)  ## lint, format, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(TESTING)  ## format and fix what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+unit: $(TESTING)  ## the tests of tests/
+	$(BIN)/python -m pytest tests -q
+
+compat: $(TESTING) jars  ## real clients on kbroker and on a real Apache Kafka (KBROKER_COMPAT=kbroker|apache|both)
+	$(BIN)/python -m pytest compat -q
+
+jars: $(TESTING)  ## download the pinned Kafka jars
+	@$(BIN)/python -m compat.harness.jars
+
+bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
+	$(BIN)/python -m benchmarks
+
+torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged
+	$(BIN)/python -m benchmarks.torture
+
+clean:  ## remove the environment and all caches (not ./data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,91 @@
+"""The two brokers under test, started once per run and shared by all suites.
+
+A test that takes `kafka_server` runs on kbroker and then on a real Apache Kafka; KBROKER_COMPAT=kbroker or
+KBROKER_COMPAT=apache restricts a run to one of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compat.harness.broker import KBrokerProcess
+from compat.harness.kafka import RealKafka
+from compat.harness.tools import KafkaTools
+
+HERE = Path(__file__).parent
+Server = KBrokerProcess | RealKafka
+
+SELECTIONS = {
+    "kbroker": ("kbroker",),
+    "apache": ("apache-kafka",),
+    "both": ("kbroker", "apache-kafka"),
+}
+# What both brokers are told, so that their answers can be compared.
+SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+
+
+def selected_brokers() -> tuple[str, ...]:
+    selection = os.environ.get("KBROKER_COMPAT", "both")
+    if selection not in SELECTIONS:
+        raise pytest.UsageError(f"KBROKER_COMPAT={selection}: one of {', '.join(SELECTIONS)}")
+    return SELECTIONS[selection]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kafka_server" in metafunc.fixturenames:
+        metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The clients under test leave sockets to the garbage collector; that is not what is tested here."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            if "kafka_server" not in item.fixturenames or "apache" in item.nodeid:
+                item.add_marker(pytest.mark.java)
+
+
+@pytest.fixture(scope="session")
+def kbroker_server() -> Iterator[KBrokerProcess]:
+    with KBrokerProcess(SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def apache_kafka_server() -> Iterator[RealKafka]:
+    with RealKafka(SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server(request: pytest.FixtureRequest) -> Server:
+    """The broker under test: `.bootstrap`, `.name`, `.node_id`."""
+    name = "kbroker_server" if request.param == "kbroker" else "apache_kafka_server"
+    server: Server = request.getfixturevalue(name)
+    return server
+
+
+@pytest.fixture(scope="session")
+def kafka_tools() -> Iterator[KafkaTools]:
+    with KafkaTools() as tools:
+        yield tools
+
+
+@pytest.fixture(scope="session")
+def unique() -> Callable[[str], str]:
+    """Names that no other test uses, also not in an earlier run on a broker that is still up."""
+    numbers = itertools.count()
+    run = f"{int(time.time()) % 1_000_000:06d}"
+    return lambda stem: f"{stem}-{run}-{next(numbers)}"
+
+
+@pytest.fixture
+def topic(unique: Callable[[str], str]) -> str:
+    """A topic name of this test's own; nobody has created it yet."""
+    return unique("compat")

@@ -1,0 +1,184 @@
+"""What a config is: its name, type, default, permitted values and doc line.
+
+A value has two forms: the text a client or a file wrote, and the typed value the broker works with (LIST is a
+tuple of strings, CLASS a class name, PASSWORD a string). ``ConfigDef.parse`` turns text into value or raises
+``InvalidConfig`` with the sentence Kafka answers in the same case; ``to_text`` goes back, as Kafka prints it.
+
+Definitions are named tuples in plain tables, and patterns are compiled when first used: hundreds of them
+are made at every start, and few are asked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+ConfigValue = bool | int | float | str | tuple[str, ...] | None
+
+_BITS = {"INT": 32, "SHORT": 16, "LONG": 64}
+_INTEGER = r"[+-]?[0-9]+"
+_DOUBLE = r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)"
+_COMMA = r"\s*,\s*"
+
+
+class ConfigType(IntEnum):
+    """The numbers are those of DescribeConfigs' config_type."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+BOOLEAN, STRING, INT, SHORT, LONG = (ConfigType(n) for n in range(1, 6))
+DOUBLE, LIST, CLASS, PASSWORD = (ConfigType(n) for n in range(6, 10))
+
+MAX_INT = (1 << 31) - 1
+MAX_LONG = (1 << 63) - 1
+
+
+class Update(IntEnum):
+    """When a broker config may change: never at run time, for one broker, or also for the whole cluster."""
+
+    READ_ONLY = 0
+    PER_BROKER = 1
+    CLUSTER_WIDE = 2
+
+
+class InvalidConfig(ValueError):
+    """A value that its definition refuses; answered as INVALID_CONFIG."""
+
+
+class Validator(Protocol):
+    @property
+    def distinct(self) -> bool:
+        """Whether a list loses its repeated items before it is checked."""
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        """Raise InvalidConfig if the typed value is not permitted."""
+
+
+class ConfigDef(NamedTuple):
+    name: str
+    type: ConfigType
+    default: ConfigValue
+    validator: Validator | None
+    doc: str
+    update: Update = Update.READ_ONLY
+    applies: bool = True
+    """Whether the config does something in kbroker; otherwise it is accepted and shown, no more."""
+    synonyms: tuple[str, ...] = ()
+    """For a topic config, the broker configs that are its default, the strongest first."""
+    internal: bool = False
+    """Accepted, but not shown by DescribeConfigs unless it was set."""
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is PASSWORD
+
+    @property
+    def read_only(self) -> bool:
+        return self.update == Update.READ_ONLY
+
+    def parse(self, text: str) -> ConfigValue:
+        value = parse_type(self.name, text, self.type)
+        if self.validator is not None:
+            if self.type is LIST and isinstance(value, tuple) and self.validator.distinct:
+                value = tuple(dict.fromkeys(value))
+            self.validator.check(self.name, value)
+        return value
+
+
+def honoured(
+    name: str,
+    type_: ConfigType,
+    default: ConfigValue,
+    doc: str,
+    validator: Validator | None = None,
+    update: Update = Update.READ_ONLY,
+    synonyms: tuple[str, ...] = (),
+    internal: bool = False,
+) -> ConfigDef:
+    """A config that does something in kbroker."""
+    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal)
+
+
+def accepted(
+    name: str,
+    type_: ConfigType,
+    default: ConfigValue,
+    doc: str,
+    validator: Validator | None = None,
+    update: Update = Update.READ_ONLY,
+    synonyms: tuple[str, ...] = (),
+    internal: bool = False,
+) -> ConfigDef:
+    """A config that is taken and shown, so that Kafka's files and tools work, and does nothing."""
+    return ConfigDef(name, type_, default, validator, doc, update, False, synonyms, internal)
+
+
+def table(*parts: Iterable[ConfigDef]) -> dict[str, ConfigDef]:
+    return {definition.name: definition for part in parts for definition in part}
+
+
+def invalid(name: str, value: object, why: str) -> InvalidConfig:
+    return InvalidConfig(f"Invalid value {value} for configuration {name}: {why}")
+
+
+def parse_type(name: str, text: str, type_: ConfigType) -> ConfigValue:
+    """The typed value of a text, before its validator has looked at it."""
+    trimmed = text.strip()
+    if type_ is BOOLEAN:
+        lowered = trimmed.lower()
+        if lowered not in ("true", "false"):
+            raise invalid(name, text, "Expected value to be either true or false")
+        return lowered == "true"
+    if type_ in (INT, SHORT, LONG):
+        if len(trimmed) < 100 and re.fullmatch(_INTEGER, trimmed):
+            number = int(trimmed)
+            limit = 1 << (_BITS[type_.name] - 1)
+            if -limit <= number < limit:
+                return number
+        raise invalid(name, text, f"Not a number of type {type_.name}")
+    if type_ is DOUBLE:
+        if not re.fullmatch(_DOUBLE, trimmed):
+            raise invalid(name, text, "Not a number of type DOUBLE")
+        return float(trimmed.rstrip("fFdD") if trimmed[-1] in "fFdD" else trimmed)
+    if type_ is LIST:
+        return tuple(re.split(_COMMA, trimmed)) if trimmed else ()
+    return trimmed
+
+
+def to_text(value: ConfigValue) -> str | None:
+    """A typed value as Kafka prints it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """Java writes 0.001 <= |x| < 10^7 in plain decimals and everything else as d.dddE<exponent>."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    exponent = int(f"{value:e}".partition("e")[2])
+    digits = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{exponent}"

@@ -1,0 +1,282 @@
+"""The settings in force, and where each comes from.
+
+Layers, the strongest first: altered at run time for this broker, altered for the whole cluster, command line,
+environment, file, default. A layer that gives a quantity under any of its names (log.retention.hours) hides
+what weaker layers say about it under another (log.retention.ms). Static layers are merged and checked when
+loading; ``replace_dynamic`` exchanges the two dynamic ones. Values are typed as ``definition`` says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kbroker.config import files
+from kbroker.config.broker_configs import BROKER_CONFIGS, SYNONYMS
+from kbroker.config.definition import ConfigDef, ConfigValue, InvalidConfig
+from kbroker.config.errors import SettingError
+from kbroker.config.listeners import Listener, move_first, parse_advertised, parse_listeners
+from kbroker.config.resource_configs import GROUP_CONFIGS
+from kbroker.config.topic_configs import TOPIC_CONFIGS
+from kbroker.storage.config import LogConfig
+
+ENVIRONMENT_PREFIX = "KBROKER_"
+
+# Kubernetes describes a service named kbroker to every pod in such variables.
+_SERVICE_LINK = r"KBROKER_(SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
+
+_SYNONYMS_OF = {name: group for group in SYNONYMS for name in group}
+_MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, in DescribeConfigs' numbers."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class Settings:
+    def __init__(self, static: Mapping[str, str] | None = None, warning: str | None = None) -> None:
+        """Settings of checked static values; ``load`` is the way to make them from what a user gave."""
+        self.static: dict[str, str] = dict(static or {})
+        self.dynamic_default: dict[str, str] = {}
+        self.dynamic_broker: dict[str, str] = {}
+        self.warning = warning
+        """One sentence for the log about what was set and does nothing, if there is such."""
+        self._values: dict[str, ConfigValue] = {}
+        self._topic_defaults: dict[str, ConfigValue] | None = None
+
+    @classmethod
+    def load(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        flags: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> Settings:
+        """Merge and check what the file, the environment and the command line say. Raises SettingError."""
+        static: dict[str, str] = {}
+        unknown: list[str] = []
+        if file is not None:
+            path = Path(file)
+            settings = files.read(path)
+            if files.is_properties(path):
+                # Kafka ignores names it does not know (plug-ins', say); its files are taken as they are.
+                unknown = [name for name in settings if name not in BROKER_CONFIGS]
+                settings = {name: value for name, value in settings.items() if name in BROKER_CONFIGS}
+            _merge(static, settings, str(path))
+        _merge(static, _from_environment(environ or {}), "the environment")
+        _merge(static, flags or {}, "the command line")
+        if host is not None or port is not None:
+            entries = _typed_list("listeners", static.get("listeners"))
+            _merge(static, {"listeners": ",".join(move_first(entries, host, port))}, "the command line")
+        loaded = cls(static, _warning(static, unknown))
+        loaded._check()
+        return loaded
+
+    def __getitem__(self, name: str) -> Any:
+        """The value in force of a broker config, of the type its definition says."""
+        try:
+            return self._values[name]
+        except KeyError:
+            definition = BROKER_CONFIGS[name]
+            text = self.text(name)
+            value = definition.default if text is None else definition.parse(text)
+            self._values[name] = value
+            return value
+
+    def text(self, name: str) -> str | None:
+        """What was set, as written; None if the default is in force."""
+        for layer in (self.dynamic_broker, self.dynamic_default, self.static):
+            text = layer.get(name)
+            if text is not None:
+                return text
+        return None
+
+    def replace_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """Put the configs altered at run time in force: the cluster's and this broker's own."""
+        self.dynamic_default = dict(default)
+        self.dynamic_broker = dict(broker)
+        self._values.clear()
+        self._topic_defaults = None
+
+    @property
+    def data_directory(self) -> Path:
+        return Path((self["log.dirs"] or self["log.dir"])[0])
+
+    @cached_property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners to open. They are those of the start, even if altered since."""
+        return parse_listeners(
+            _typed_list("listeners", self.static.get("listeners")),
+            self.static.get("listener.security.protocol.map")
+            or _default_text("listener.security.protocol.map"),
+            _typed_list("controller.listener.names", self.static.get("controller.listener.names")),
+        )
+
+    @cached_property
+    def advertised_listeners(self) -> dict[str, Listener]:
+        """What is configured to be told to the clients of a listener, by its name."""
+        return parse_advertised(
+            _typed_list("advertised.listeners", self.static.get("advertised.listeners")),
+            self.listeners,
+            _typed_list("controller.listener.names", self.static.get("controller.listener.names")),
+        )
+
+    def advertised_address(self, listener: str) -> tuple[str, int] | None:
+        """What the clients of a listener are told; None: the address they used."""
+        advertised = self.advertised_listeners.get(listener)
+        return None if advertised is None else (advertised.host, advertised.port)
+
+    def topic_default(self, name: str) -> ConfigValue:
+        """The value of a topic config on topics that do not set it."""
+        return self._default_of(TOPIC_CONFIGS[name])
+
+    def topic_values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+        """Every topic config with its value in force. Raises InvalidConfig."""
+        if self._topic_defaults is None:
+            self._topic_defaults = {name: self._default_of(each) for name, each in TOPIC_CONFIGS.items()}
+        values = dict(self._topic_defaults)
+        for name, text in overrides.items():
+            values[name] = TOPIC_CONFIGS[name].parse(text)
+        return values
+
+    def check_topic_configs(self, configs: Mapping[str, str]) -> None:
+        """Whether a topic may have these configs of its own. Raises InvalidConfig."""
+        for name in configs:
+            if name not in TOPIC_CONFIGS:
+                raise InvalidConfig(f"Unknown topic config name: {name}")
+        values = self.topic_values(configs)
+        lag, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+        if isinstance(lag, int) and isinstance(most, int) and lag > most:
+            raise InvalidConfig(
+                "conflict topic config setting "
+                f"min.compaction.lag.ms ({lag}) > max.compaction.lag.ms ({most})"
+            )
+        if values["remote.storage.enable"]:
+            raise InvalidConfig(
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
+
+    def topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        """What a log of a topic with these configs obeys."""
+        fields = LogConfig.__dataclass_fields__
+        arguments: dict[str, object] = {}
+        values = self.topic_values(overrides)
+        for name, value in values.items():
+            field = name.replace(".", "_")
+            if field in fields:
+                arguments[field] = frozenset(value) if isinstance(value, tuple) else value
+        if values["internal.segment.bytes"] is not None:
+            arguments["segment_bytes"] = values["internal.segment.bytes"]
+        return LogConfig(**arguments)  # type: ignore[arg-type]  # typed by their definitions
+
+    def group_values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+        """Every group config with its value in force. Raises InvalidConfig."""
+        values = {name: self._default_of(each) for name, each in GROUP_CONFIGS.items()}
+        for name, text in overrides.items():
+            values[name] = GROUP_CONFIGS[name].parse(text)
+        return values
+
+    def _default_of(self, definition: ConfigDef) -> ConfigValue:
+        for synonym in definition.synonyms:
+            value: ConfigValue = self[synonym]
+            if value is not None:
+                unit = _MILLISECONDS.get(synonym.rpartition(".")[2])
+                if unit is not None and isinstance(value, int):
+                    value *= unit
+                if definition.name == "retention.ms" and isinstance(value, int):
+                    value = max(-1, value)
+                return value
+        return definition.default
+
+    def _check(self) -> None:
+        """What no single definition can see."""
+        _ = self.listeners, self.advertised_listeners
+        if self.topic_default("retention.ms") == 0:
+            raise SettingError("log.retention.ms must be unlimited (-1) or, equal or greater than 1")
+
+
+def unknown_setting(name: str, origin: str) -> SettingError:
+    return SettingError(f"{origin}: unknown setting {name}{_hint(name, BROKER_CONFIGS)}")
+
+
+def _merge(static: dict[str, str], layer: Mapping[str, str], origin: str) -> None:
+    for name, text in layer.items():
+        definition = BROKER_CONFIGS.get(name)
+        if definition is None:
+            raise unknown_setting(name, origin)
+        try:
+            definition.parse(text)
+        except InvalidConfig as error:
+            raise SettingError(f"{origin}: {error}") from None
+    for name in layer:
+        for synonym in _SYNONYMS_OF.get(name, ()):
+            static.pop(synonym, None)
+    static.update(layer)
+    if "broker.id" in layer and "node.id" not in layer:
+        static["node.id"] = layer["broker.id"]
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    names: dict[str, str] | None = None
+    settings: dict[str, str] = {}
+    for variable, value in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or re.fullmatch(_SERVICE_LINK, variable):
+            continue
+        if names is None:
+            names = {environment_name(name): name for name in BROKER_CONFIGS}
+        name = names.get(variable)
+        if name is None:
+            raise SettingError(f"the environment: unknown setting {variable}{_hint(variable, names)}")
+        settings[name] = value
+    return settings
+
+
+def environment_name(name: str) -> str:
+    """The environment variable of a setting: log.retention.ms is KBROKER_LOG_RETENTION_MS."""
+    return ENVIRONMENT_PREFIX + name.removeprefix("kbroker.").replace(".", "_").upper()
+
+
+def _hint(name: str, known: Mapping[str, object]) -> str:
+    import difflib  # only needed when something is wrong
+
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _warning(static: Mapping[str, str], unknown: list[str]) -> str | None:
+    idle = sorted(name for name in static if not BROKER_CONFIGS[name].applies)
+    parts = [f"set, but without effect in kbroker: {', '.join(idle)}"] if idle else []
+    if unknown:
+        parts.append("unknown: " + ", ".join(name + _hint(name, BROKER_CONFIGS) for name in sorted(unknown)))
+    directories = _typed_list("log.dirs", static.get("log.dirs"))
+    if len(directories) > 1:
+        parts.append(f"log.dirs: only {directories[0]} is used")
+    return "; ".join(parts) or None
+
+
+def _typed_list(name: str, text: str | None) -> tuple[str, ...]:
+    definition = BROKER_CONFIGS[name]
+    value = definition.default if text is None else definition.parse(text)
+    return value if isinstance(value, tuple) else ()
+
+
+def _default_text(name: str) -> str:
+    return str(BROKER_CONFIGS[name].default)

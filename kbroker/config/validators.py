@@ -1,0 +1,163 @@
+"""The rules that config values are held to. Each prints, for the documentation, the values it permits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kbroker.config.definition import ConfigValue, InvalidConfig, invalid
+
+_THROTTLED = r"\s*[0-9]+\s*:\s*[0-9]+\s*"
+_DURATION = (
+    r"([-+]?)P(?:([-+]?[0-9]+)D)?"
+    r"(T(?:([-+]?[0-9]+)H)?(?:([-+]?[0-9]+)M)?(?:([-+]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?"
+)
+
+
+class _Rule:
+    __slots__ = ()
+    distinct = False
+
+
+class Range(_Rule):
+    __slots__ = ("maximum", "minimum")
+
+    def __init__(self, minimum: float, maximum: float | None = None) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, (int, float)):
+            raise invalid(name, "null", "Value must be non-null")
+        if value < self.minimum:
+            raise invalid(name, value, f"Value must be at least {self.minimum}")
+        if self.maximum is not None and value > self.maximum:
+            raise invalid(name, value, f"Value must be no more than {self.maximum}")
+
+    def __str__(self) -> str:
+        return f"≥ {self.minimum}" if self.maximum is None else f"{self.minimum} … {self.maximum}"
+
+
+class GzipLevel(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, int) or not (1 <= value <= 9 or value == -1):
+            raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
+
+    def __str__(self) -> str:
+        return "1 … 9 or -1"
+
+
+class OneOf(_Rule):
+    __slots__ = ("choices",)
+
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if value not in self.choices:
+            raise invalid(name, value, f"String must be one of: {', '.join(self.choices)}")
+
+    def __str__(self) -> str:
+        return ", ".join(self.choices)
+
+
+class OneOfIgnoringCase(OneOf):
+    """The choices stand in Kafka's order of mentioning them, in upper case."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, str) or value.upper() not in self.choices:
+            raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(self.choices)}")
+
+
+class ListOf(_Rule):
+    """A list without empty items, of the given choices if there are any. Repeated items are dropped."""
+
+    __slots__ = ("allow_empty", "choices")
+    distinct = True
+
+    def __init__(self, *choices: str, allow_empty: bool = True) -> None:
+        self.choices = choices
+        self.allow_empty = allow_empty
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, tuple):
+            return
+        if not value and not self.allow_empty:
+            valid = list_text(self.choices) if self.choices else "any non-empty value"
+            raise InvalidConfig(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
+        for item in value:
+            if not item:
+                raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
+            if self.choices and item not in self.choices:
+                raise invalid(name, item, f"String must be one of: {', '.join(self.choices)}")
+
+    def __str__(self) -> str:
+        return f"list of {', '.join(self.choices)}" if self.choices else ""
+
+
+class NonEmpty(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if value == "":
+            raise invalid(name, value, "String must be non-empty")
+
+    def __str__(self) -> str:
+        return "not empty"
+
+
+class ThrottledReplicas(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, tuple) or value in ((), ("*",)):
+            return
+        if not all(re.fullmatch(_THROTTLED, item, re.ASCII) for item in value):
+            raise invalid(
+                name,
+                list_text(value),
+                f"{name} must be the literal '*' or a list of replicas in the following format: "
+                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            )
+
+    def __str__(self) -> str:
+        return "* or partition:broker, …"
+
+
+class ShareOffsetReset(_Rule):
+    """latest, earliest, or by_duration: followed by a non-negative ISO 8601 duration."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if value in ("latest", "earliest"):
+            return
+        if isinstance(value, str) and value.startswith("by_duration:"):
+            duration = value.removeprefix("by_duration:")
+            if _is_duration(duration) and "-" not in duration:
+                return
+        raise invalid(
+            name,
+            value,
+            f"Invalid value `{value}` for configuration {name}. The value must be either "
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+        )
+
+    def __str__(self) -> str:
+        return "latest, earliest, by_duration:PnDTnHnMn.nS"
+
+
+def list_text(items: Iterable[str]) -> str:
+    """A list as Kafka prints it inside its messages."""
+    return f"[{', '.join(items)}]"
+
+
+def _is_duration(text: str) -> bool:
+    match = re.fullmatch(_DURATION, text, re.IGNORECASE | re.ASCII)
+    if match is None or (match[3] or "").upper() == "T":
+        return False
+    return any(match[group] is not None for group in (2, 4, 5, 6))

@@ -16,6 +16,7 @@ from typing import Any
 
 from kbroker.protocol import wire
 from kbroker.protocol.message import Field, schema_of
+from kbroker.protocol.source import Source
 from kbroker.protocol.types import (
     BYTES,
     INT32,
@@ -61,46 +62,20 @@ def smallest_size(type: FieldType, version: int, flexible: bool, nullable: bool 
 
 
 def make_decoder(cls: type[Any], version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    source = DecoderSource(version, schema_of(cls).is_flexible(version))
-    source.write(cls)
-    exec(compile(source.text(), f"<decode {cls.__name__} v{version}>", "exec"), source.names)
-    decoder: Callable[[memoryview, int], tuple[Any, int]] = source.names["decode"]
-    return decoder
+    return DecoderSource(cls, version).compiled("decode")
 
 
-class DecoderSource:
-    """The text of one decoder, and the objects that its names stand for."""
-
-    def __init__(self, version: int, flexible: bool) -> None:
-        self.version = version
-        self.flexible = flexible
-        self.names: dict[str, Any] = dict(_RUNTIME)
-        self._lines: list[str] = []
-        self._indent = 1
-        self._count = 0
+class DecoderSource(Source):
+    def __init__(self, cls: type[Any], version: int) -> None:
+        super().__init__(cls, version, _RUNTIME)
         self._run: list[tuple[str, str, int]] = []  # fixed-width reads not written yet: target, format, size
-
-    def text(self) -> str:
-        return "\n".join(self._lines)
-
-    def write(self, cls: type[Any]) -> None:
-        self._lines = ["def decode(buf, p):", " limit = len(buf)"]
-        self._struct("o", cls)
+        self._line("def decode(buf, p):")
+        self._indent = 1
+        self._line("limit = len(buf)")
+        self._fields("o", cls)
         self._flush()
         self._line("if p > limit: raise ProtocolError('the frame ends inside the message')")
         self._line("return o, p")
-
-    def _line(self, text: str) -> None:
-        self._lines.append(" " * self._indent + text)
-
-    def _variable(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}{self._count}"
-
-    def _constant(self, prefix: str, value: Any) -> str:
-        name = self._variable(prefix)
-        self.names[name] = value
-        return name
 
     def _read(self, target: str, type: FixedType) -> None:
         self._run.append((target, type.format, type.size))
@@ -120,7 +95,22 @@ class DecoderSource:
         self._line(f"p += {size}")
 
     def _struct(self, target: str, cls: type[Any]) -> None:
-        """Fill variable `target` with a new object. May leave reads pending."""
+        """Fill variable `target` with a new struct. May leave reads pending."""
+        if cls in self._shared:
+            self._flush()
+            name = self._function(cls, lambda name: self._struct_function(name, cls))
+            self._line(f"{target}, p = {name}(buf, p, limit)")
+        else:
+            self._fields(target, cls)
+
+    def _struct_function(self, name: str, cls: type[Any]) -> None:
+        self._line(f"def {name}(buf, p, limit):")
+        self._indent = 1
+        self._fields("o", cls)
+        self._flush()
+        self._line("return o, p")
+
+    def _fields(self, target: str, cls: type[Any]) -> None:
         fields = schema_of(cls).fields
         self._line(f"{target} = new({self._constant('C', cls)})")
         for f in fields:

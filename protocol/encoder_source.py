@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct, pack
-from typing import Any
+from typing import Any, Final
 
 from kbroker.protocol import wire
 from kbroker.protocol.message import Field, schema_of
+from kbroker.protocol.source import Source
 from kbroker.protocol.types import (
     INT32,
     RECORDS,
@@ -34,48 +35,24 @@ _RUNTIME: dict[str, Any] = {
     "absent_error": wire.absent_error,
 }
 
+NO_TAGGED_FIELDS: Final = ("0", "x")
+
 
 def make_encoder(cls: type[Any], version: int) -> Callable[[Any, bytearray], list[Buffer]]:
-    source = EncoderSource(version, schema_of(cls).is_flexible(version))
-    source.write(cls)
-    exec(compile(source.text(), f"<encode {cls.__name__} v{version}>", "exec"), source.names)
-    encoder: Callable[[Any, bytearray], list[Buffer]] = source.names["encode"]
-    return encoder
+    return EncoderSource(cls, version).compiled("encode")
 
 
-class EncoderSource:
-    """The text of one encoder, and the objects that its names stand for."""
-
-    def __init__(self, version: int, flexible: bool) -> None:
-        self.version = version
-        self.flexible = flexible
-        self.names: dict[str, Any] = dict(_RUNTIME)
-        self._lines: list[str] = []
-        self._indent = 1
-        self._count = 0
+class EncoderSource(Source):
+    def __init__(self, cls: type[Any], version: int) -> None:
+        super().__init__(cls, version, _RUNTIME)
         self._run: list[tuple[str, str]] = []  # fixed-width values not written yet: expression, format
-
-    def text(self) -> str:
-        return "\n".join(self._lines)
-
-    def write(self, cls: type[Any]) -> None:
-        self._lines = ["def encode(o, w):", " parts = []"]
-        self._struct("o", cls)
+        self._line("def encode(o, w):")
+        self._indent = 1
+        self._line("parts = []")
+        self._fields("o", cls)
         self._flush()
         self._line("if w: parts.append(w)")
         self._line("return parts")
-
-    def _line(self, text: str) -> None:
-        self._lines.append(" " * self._indent + text)
-
-    def _variable(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}{self._count}"
-
-    def _constant(self, prefix: str, value: Any) -> str:
-        name = self._variable(prefix)
-        self.names[name] = value
-        return name
 
     def _packed(self, run: list[tuple[str, str]]) -> str:
         """The expression for the bytes of these values."""
@@ -85,18 +62,36 @@ class EncoderSource:
     def _flush(self) -> None:
         """Write the pending fixed-width values as one."""
         run, self._run = self._run, []
-        if run:
+        if run == [NO_TAGGED_FIELDS]:
+            self._line("w.append(0)")
+        elif run:
             self._line(f"w += {self._packed(run)}")
 
     def _uvarint(self, n: str, longer: str = "uvarint") -> None:
         """Write variable `n` as a varint, as one with the pending values where one byte suffices."""
         run, self._run = self._run, []
-        self._line(f"if {n} < 128: w += {self._packed([*run, (n, 'B')])}")
+        short = f"w += {self._packed([*run, (n, 'B')])}" if run else f"w.append({n})"
+        self._line(f"if {n} < 128: {short}")
         before = f"w += {self._packed(run)}; " if run else ""
         self._line(f"else: {before}w += {longer}({n})")
 
     def _struct(self, target: str, cls: type[Any]) -> None:
-        """Write the object in variable `target`. May leave values pending."""
+        """Write the struct in variable `target`. May leave values pending."""
+        if cls in self._shared:
+            self._flush()
+            name = self._function(cls, lambda name: self._struct_function(name, cls))
+            self._line(f"w = {name}({target}, w, parts)")
+        else:
+            self._fields(target, cls)
+
+    def _struct_function(self, name: str, cls: type[Any]) -> None:
+        self._line(f"def {name}(o, w, parts):")
+        self._indent = 1
+        self._fields("o", cls)
+        self._flush()
+        self._line("return w")
+
+    def _fields(self, target: str, cls: type[Any]) -> None:
         fields = schema_of(cls).fields
         for f in fields:
             if not f.present(self.version) and not f.ignorable:
@@ -228,7 +223,7 @@ class EncoderSource:
 
     def _tagged_fields(self, target: str, fields: list[Field]) -> None:
         if not fields:
-            self._run.append(("", "x"))
+            self._run.append(NO_TAGGED_FIELDS)
             return
         count = self._variable("t")
         self._line(f"{count} = 0")

@@ -11,20 +11,25 @@ from typing import Final
 from kbroker.protocol.types import Buffer, ProtocolError, Records
 
 MAX_STRING_BYTES: Final = 0x7FFF
-MAX_LENGTH: Final = 0x7FFFFFFF
 
 
 def finish_uvarint(buf: memoryview, pos: int, value: int) -> tuple[int, int]:
     """The rest of an unsigned varint whose first byte, `value`, has its high bit set."""
-    value &= 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > 0xFFFFFFFF:
-                break
-            return value, pos
+    byte = buf[pos]
+    if byte < 0x80:
+        return value & 0x7F | byte << 7, pos + 1
+    value = value & 0x7F | (byte & 0x7F) << 7
+    byte = buf[pos + 1]
+    if byte < 0x80:
+        return value | byte << 14, pos + 2
+    value |= (byte & 0x7F) << 14
+    byte = buf[pos + 2]
+    if byte < 0x80:
+        return value | byte << 21, pos + 3
+    value |= (byte & 0x7F) << 21
+    byte = buf[pos + 3]
+    if byte < 0x10:
+        return value | byte << 28, pos + 4
     raise ProtocolError("a varint of more than 32 bits")
 
 
@@ -42,12 +47,15 @@ def finish_string_length(buf: memoryview, pos: int, value: int) -> tuple[int, in
 
 
 def uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80)) + uvarint(
+        value >> 21
+    )
 
 
 def compact_string_length(length_plus_one: int) -> bytes:

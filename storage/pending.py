@@ -60,6 +60,15 @@ class Pending(Generic[T]):
         elif self._state != _ABANDONED:
             raise RuntimeError("settled twice")
 
+    def follow(self, other: Pending[T]) -> None:
+        """Settle as the other one, which is settled, did."""
+        try:
+            value = other.result()
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.resolve(value)
+
     def abandon(self) -> None:
         """Nobody waits any more. A no-op on a settled Pending."""
         if self._state != _WAITING:

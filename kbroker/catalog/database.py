@@ -1,8 +1,8 @@
 """The catalog's SQLite database: one connection, one writer thread, grouped commits.
 
 Invariants:
-- A write is settled only after the transaction that holds it is committed. Writes that arrive while a commit runs
-  share the next one, in their order.
+- A write is settled only after the transaction that holds it is committed. Writes that arrive while a commit
+  runs share the next one, in their order.
 - A write that raises leaves nothing behind (savepoint) and fails alone; a failed commit fails all it held.
 - After ``start`` only the writer thread touches the connection.
 - Results are handed to ``deliver``, which brings them onto the caller's thread (the loop's).

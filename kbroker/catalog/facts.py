@@ -1,4 +1,5 @@
-"""Single facts that outlive a restart: the cluster id, how often a start was unclean, the next producer id."""
+"""Single facts that outlive a restart: the cluster id, how often a start was unclean, the next producer id.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The catalog's schema, as the ordered list of migrations that leads to it.
 
-``PRAGMA user_version`` holds how many of them a database has seen. A released migration never changes; a new need is
-a new entry at the end.
+``PRAGMA user_version`` holds how many of them a database has seen. A released migration never changes; a new
+need is a new entry at the end.
 """
 
 from __future__ import annotations

@@ -1,0 +1,175 @@
+"""The broker: what handlers act on. It owns the parts and how they hang together, not what they do."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from kbroker.catalog import configs as config_rows
+from kbroker.catalog import facts
+from kbroker.catalog import topics as topic_rows
+from kbroker.errors import ApiError
+from kbroker.features import Features
+from kbroker.fetch_sessions import FetchSessions
+from kbroker.producer_ids import ProducerIds
+from kbroker.protocol.errors import ErrorCode
+from kbroker.topics import Topic, Topics
+
+if TYPE_CHECKING:
+    from kbroker.budget import Budget
+    from kbroker.catalog.database import Database
+    from kbroker.config.settings import Settings
+    from kbroker.context import RequestContext
+    from kbroker.storage.config import LogConfig
+    from kbroker.storage.interface import Directory, Log
+    from kbroker.storage.pending import Pending
+    from kbroker.storage.worker import Worker
+
+logger = logging.getLogger("kbroker.broker")
+
+
+class Timers(Protocol):
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back once, later. Returns the function that cancels it."""
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call back when what runs now is over."""
+
+
+class Broker:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        logs: Directory,
+        *,
+        worker: Worker,
+        timers: Timers,
+        budget: Budget,
+        clock: Callable[[], int],
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.logs = logs
+        self.worker = worker
+        self.timers = timers
+        self.budget = budget
+        self.clock = clock
+        self.node_id = settings["node.id"]
+        self.rack = settings.text("broker.rack")
+        known = facts.load(database)
+        self.cluster_id = known.get("cluster.id") or self._make_cluster_id()
+        self.unclean_starts = int(known.get("unclean.starts", "0"))
+        if not logs.clean_start:
+            self._raise_leader_epochs()
+        self.features = Features(database, known)
+        self.topics = Topics(database, _topic_configs(database))
+        self.topics.on_change(self._topic_changed)
+        self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self._open_logs: dict[tuple[bytes, int], Log] = {}
+        self._auto_creating: dict[str, Pending[Topic]] = {}
+        self._told: set[tuple[str, tuple[str, int]]] = set()
+        logs.config_source = self._log_config_of
+        for row in topic_rows.load_deleted(database):
+            self._remove_files(row.name, row.topic_id, row.partitions)
+
+    # partitions
+
+    def leader_epoch(self, topic: Topic) -> int:
+        return self.unclean_starts + topic.leader_epoch_base
+
+    def log(self, topic: Topic, partition: int) -> Log:
+        """The log of an existing partition."""
+        log = self._open_logs.get((topic.topic_id, partition))
+        if log is None:
+            if not 0 <= partition < topic.partitions:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            config = self.settings.topic_config(topic.configs)
+            epoch = self.leader_epoch(topic)
+            log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
+            self._open_logs[topic.topic_id, partition] = log
+        return log
+
+    def find_log(self, topic: str, partition: int) -> Log:
+        found = self.topics.get(topic)
+        if found is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return self.log(found, partition)
+
+    def auto_create(self, name: str) -> Pending[Topic]:
+        """Make the topic that somebody asked for, with the broker's defaults; or join who already does."""
+        creation = self._auto_creating.get(name)
+        if creation is None:
+            partitions = self.settings["num.partitions"]
+            creation = self.topics.create(name, partitions, {}, -self.unclean_starts)
+            self._auto_creating[name] = creation
+            creation.then(lambda _: self._auto_created(name))
+        return creation
+
+    def _auto_created(self, name: str) -> None:
+        self._auto_creating.pop(name, None)
+
+    def topic_configs_changed(self, topic: Topic) -> None:
+        """The topic's own configs, or the broker's defaults for them, are different now."""
+        config = self.settings.topic_config(topic.configs)
+        for partition in range(topic.partitions):
+            log = self._open_logs.get((topic.topic_id, partition))
+            if log is not None:
+                log.config = config
+
+    # where clients find us
+
+    def advertised(self, context: RequestContext) -> tuple[str, int]:
+        """The address clients on this connection are told: the configured one, else the one they used."""
+        used, port = context.local_address
+        host, port = self.settings.advertised_address(context.listener) or (used, port)
+        address = (host or used, port)
+        if (context.listener, address) not in self._told:
+            self._told.add((context.listener, address))
+            logger.info("clients on listener %s are told to connect to %s:%s", context.listener, *address)
+        return address
+
+    def close(self) -> None:
+        """Nothing more is asked of it; what it owns is closed by the server."""
+
+    # internals
+
+    def _make_cluster_id(self) -> str:
+        configured = self.settings["kbroker.cluster.id"]
+        cluster_id = (
+            str(configured) if configured else base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        )
+        facts.save(self.database, "cluster.id", cluster_id).result()
+        return cluster_id
+
+    def _raise_leader_epochs(self) -> None:
+        """What was read before the crash and is gone now must not be confused with what comes."""
+        self.unclean_starts += 1
+        facts.save(self.database, "unclean.starts", str(self.unclean_starts)).result()
+
+    def _log_config_of(self, topic_name: str) -> LogConfig | None:
+        topic = self.topics.get(topic_name)
+        return None if topic is None else self.settings.topic_config(topic.configs)
+
+    def _topic_changed(self, topic: Topic, exists: bool) -> None:
+        if not exists:
+            for partition in range(topic.partitions):
+                self._open_logs.pop((topic.topic_id, partition), None)
+            self._remove_files(topic.name, topic.topic_id, topic.partitions)
+
+    def _remove_files(self, name: str, topic_id: bytes, partitions: int) -> None:
+        for partition in range(partitions):
+            self.logs.delete_partition(name, partition, topic_id)
+        topic_rows.forget_deleted(self.database, topic_id)
+
+
+def _topic_configs(database: Database) -> dict[str, dict[str, str]]:
+    by_topic: dict[str, dict[str, str]] = {}
+    for resource_type, resource_name, name, value in config_rows.load(database):
+        if resource_type == config_rows.TOPIC:
+            by_topic.setdefault(resource_name, {})[name] = value
+    return by_topic

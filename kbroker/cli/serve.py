@@ -1,0 +1,128 @@
+"""`kbroker serve`: run the broker."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from kbroker import __version__
+
+if TYPE_CHECKING:
+    from kbroker.config.settings import Settings
+    from kbroker.server import Server
+
+# Kafka's names for levels that Python calls otherwise.
+_LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
+
+_DESCRIPTION = """\
+Run a broker until SIGTERM or Ctrl-C.
+
+A setting is taken from the strongest place that has it: what was altered at run time, then the flags here,
+then environment variables (log.retention.ms is KBROKER_LOG_RETENTION_MS), then the file, then the default.
+All settings: docs/configuration.md."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="run the broker",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=_port, help="port to listen on (default 9092; 0 picks a free one)")
+    parser.add_argument("--data", metavar="DIR", help="data directory (default ./data)")
+    parser.add_argument("--config", metavar="FILE", help="settings: YAML, or a Kafka server.properties")
+    parser.add_argument(
+        "--advertise", metavar="HOST:PORT", help="address that clients are told to connect to"
+    )
+    parser.add_argument("--fsync", action="store_true", help="acknowledge only what is forced to disk")
+    parser.add_argument("--in-memory", action="store_true", help="keep everything in memory, no files")
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting, any number of times"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from kbroker.config.errors import SettingError
+    from kbroker.config.settings import Settings
+    from kbroker.server import StartError
+
+    try:
+        settings = Settings.load(
+            arguments.config,
+            flags=_flags(arguments),
+            environ=os.environ,
+            host=arguments.host,
+            port=arguments.port,
+        )
+        _start_logging(settings["kbroker.log.level"])
+        if settings.warning:
+            logging.getLogger("kbroker").warning("%s", settings.warning)
+        return _serve(settings)
+    except (SettingError, StartError) as error:
+        print(f"kbroker: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+
+
+def _serve(settings: Settings) -> int:
+    import uvloop
+
+    from kbroker.server import serve
+
+    uvloop.run(serve(settings, lambda server: _announce(server, settings)))
+    return 0
+
+
+def _announce(server: Server, settings: Settings) -> None:
+    """The one line on standard output: where it listens, and how to try it."""
+    _, host, port = server.addresses[0]
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
+    kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
+    print(  # noqa: T201
+        f"kbroker {__version__} listening on {where}{others}, data in {kept}. "
+        f"Try it: python -m kafka.cli.admin -b {where} topics list",
+        flush=True,
+    )
+
+
+def _start_logging(level: str) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=_LEVELS.get(level, level),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+
+
+def _flags(arguments: argparse.Namespace) -> dict[str, str]:
+    from kbroker.config.errors import SettingError
+    from kbroker.config.listeners import parse_address
+
+    flags: dict[str, str] = {}
+    for entry in arguments.set:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise SettingError(f"--set takes NAME=VALUE, not {entry!r}")
+        flags[name.strip()] = value
+    if arguments.data is not None:
+        flags["log.dirs"] = arguments.data
+    if arguments.fsync:
+        flags["kbroker.fsync"] = "true"
+    if arguments.in_memory:
+        flags["kbroker.in.memory"] = "true"
+    if arguments.advertise is not None:
+        host, port = parse_address(arguments.advertise, "--advertise")
+        flags["advertised.listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
+    return flags
+
+
+def _port(text: str) -> int:
+    port = int(text) if text.isdecimal() else -1
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
+    return port

@@ -1,0 +1,380 @@
+"""One client connection: framing, ordered execution, ordered responses, back-pressure.
+
+Invariants:
+- Requests are executed in the order they came. The next one starts only when the one before it is answered; a
+  Produce whose offsets are assigned may still wait for its fsync meanwhile.
+- Responses leave in the order of the requests.
+- Bytes are read into one scratch area that all connections share (the loop reads and hands over within one
+  callback). A request is decoded and handled in place; what is left of an unfinished frame is kept aside. A
+  frame larger than the scratch area gets a buffer of its own, reserved from the process's budget before it is
+  read.
+- While a request waits, or the peer does not take its answers, nothing more is read from it: what one peer
+  can make us hold is bounded.
+- A frame that makes no sense closes this connection with one log line, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from kbroker.dispatch import BadRequest, Buffers, Request, parse
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.budget import Budget
+
+logger = logging.getLogger("kbroker.connection")
+
+SCRATCH_BYTES = 256 * 1024
+_LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
+_MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
+_SIZE = struct.Struct(">i")
+
+
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    broker: Broker
+    budget: Budget
+    scratch: memoryview
+    max_request_bytes: int
+
+    def now_ms(self) -> int: ...
+    def admit(self, connection: Connection) -> str | None: ...
+    def forget(self, connection: Connection) -> None: ...
+
+
+class _Slot:
+    """The place of one response in the order of responses."""
+
+    __slots__ = ("frame", "pending", "request")
+
+    def __init__(self, request: Request, pending: Pending[Any] | None, frame: Buffers | None) -> None:
+        self.request = request
+        self.pending = pending
+        self.frame = frame
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_backlog",
+        "_blocking",
+        "_closed",
+        "_draining",
+        "_filled",
+        "_frame",
+        "_host",
+        "_on_drained",
+        "_out",
+        "_prefix",
+        "_receiving",
+        "_reserved_read",
+        "_reserved_write",
+        "_slots",
+        "_transport",
+        "_unreserve",
+        "_write_paused",
+        "last_active",
+        "listener",
+        "local_address",
+        "peer_host",
+        "peer_port",
+    )
+
+    def __init__(self, host: Host, listener: str) -> None:
+        self._host = host
+        self.listener = listener
+        self.local_address: tuple[str, int] = ("", 0)
+        self.peer_host = ""
+        self.peer_port = 0
+        self.last_active = 0
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._prefix = b""  # the start of an unfinished small frame
+        self._frame: memoryview | None = None  # an unfinished large frame
+        self._filled = 0
+        self._backlog: bytearray | None = None  # whole frames that must wait
+        self._slots: deque[_Slot] = deque()
+        self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
+        self._out: Buffers = []
+        self._receiving = False
+        self._write_paused = False
+        self._reserved_read = 0
+        self._reserved_write = 0
+        self._unreserve: Callable[[], None] | None = None  # withdraws a wait for the budget
+        self._closed = False
+        self._draining = False
+        self._on_drained: Callable[[], None] | None = None
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        # With a mark of zero a write is tried at once, and we hear of it when it did not go out whole.
+        self._transport.set_write_buffer_limits(high=0)
+        self.local_address = _address(transport.get_extra_info("sockname"))
+        self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
+        self.last_active = self._host.now_ms()
+        refusal = self._host.admit(self)
+        if refusal is not None:
+            self._refuse(refusal)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return self._frame[self._filled :]
+        scratch = self._host.scratch
+        kept = len(self._prefix)
+        scratch[:kept] = self._prefix
+        return scratch[kept:]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._closed:
+            return
+        self.last_active = self._host.now_ms()
+        if self._frame is None:
+            view = self._host.scratch[: len(self._prefix) + nbytes]
+            self._prefix = b""
+            self._receive(view)
+            return
+        self._filled += nbytes
+        if self._filled == len(self._frame):
+            frame, self._frame = self._frame, None
+            if self._ready:
+                self._receiving = True
+                self._execute(frame)
+                self._receiving = False
+                self._release_read()
+                self._flush()
+            else:
+                self._hold(_SIZE.pack(len(frame)), frame)
+
+    def eof_received(self) -> bool:
+        return False  # closes the transport
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._closed = True
+        for slot in self._slots:
+            if slot.pending is not None:
+                slot.pending.abandon()
+        self._slots.clear()
+        self._out.clear()
+        self._frame = self._backlog = None
+        if self._unreserve is not None:
+            self._unreserve()
+        self._release_read()
+        self._release_write()
+        self._host.forget(self)
+        self._drained()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self._reserved_write = self._transport.get_write_buffer_size()
+        self._host.budget.take(self._reserved_write)
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._release_write()
+        self._advance()
+
+    # the server's side
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._slots) or self._write_paused
+
+    def close(self) -> None:
+        """Close once what is written has gone out."""
+        self._closed = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._closed = True
+        self._transport.abort()
+
+    def drain(self, on_drained: Callable[[], None]) -> None:
+        """Take no more requests, answer those that are executing, close, then call back.
+
+        Requests that wait for something to happen (a long poll, a rebalance) are dropped: their clients ask
+        again.
+        """
+        self._draining = True
+        self._on_drained = on_drained
+        if self._closed:
+            self._drained()
+            return
+        self._transport.pause_reading()
+        while self._slots and self._slots[-1].frame is None and self._slots[-1].request.waits_for_others:
+            dropped = self._slots.pop()
+            assert dropped.pending is not None
+            dropped.pending.abandon()
+        self._close_if_drained()
+
+    # receiving
+
+    @property
+    def _ready(self) -> bool:
+        return (
+            self._blocking is None
+            and not self._write_paused
+            and not self._draining
+            and len(self._slots) < _MAX_OVERLAPPING
+        )
+
+    def _receive(self, view: memoryview) -> None:
+        """Execute the whole frames in ``view``; keep what is left."""
+        self._receiving = True
+        position, end = 0, len(view)
+        size = -1
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(view, position)
+            if not 0 <= size <= self._host.max_request_bytes:
+                self._refuse(_bad_size(view[position : position + 4], size))
+                break
+            if end - position - 4 < size or not self._ready:
+                break
+            position += 4
+            self._execute(view[position : position + size])
+            position += size
+            if self._closed:
+                break
+        self._receiving = False
+        if not self._closed and position < end:
+            self._keep(view[position:], size)
+        self._flush()
+
+    def _keep(self, rest: memoryview, size: int) -> None:
+        if not self._ready:
+            self._hold(rest)
+        elif len(rest) < 4 or size <= _LARGE_FRAME_BYTES:
+            self._prefix = bytes(rest)
+        else:
+            self._begin_large(bytes(rest[4:]), size)
+
+    def _hold(self, *parts: bytes | memoryview) -> None:
+        """Set bytes aside until the request before them is done; read nothing more meanwhile."""
+        backlog = bytearray() if self._backlog is None else self._backlog
+        for part in parts:
+            backlog += part
+        self._backlog = backlog
+        self._transport.pause_reading()
+
+    def _begin_large(self, start: bytes, size: int) -> None:
+        def granted() -> None:
+            self._unreserve = None
+            self._reserved_read = size
+            frame = memoryview(bytearray(size))
+            frame[: len(start)] = start
+            self._frame, self._filled = frame, len(start)
+            self._transport.resume_reading()
+
+        self._transport.pause_reading()
+        self._unreserve = self._host.budget.reserve(size, granted)
+
+    # executing
+
+    def _execute(self, frame: memoryview) -> None:
+        try:
+            request = parse(frame, self, self.last_active)
+            answer = request.run(self._host.broker)
+            if answer is None:
+                return
+            if isinstance(answer, Pending):
+                self._await(request, answer)
+            elif self._slots:
+                self._slots.append(_Slot(request, None, request.frame(answer)))
+            else:
+                self._out += request.frame(answer)
+        except BadRequest as refusal:
+            self._refuse(str(refusal))
+
+    def _await(self, request: Request, pending: Pending[Any]) -> None:
+        slot = _Slot(request, pending, None)
+        self._slots.append(slot)
+        if not request.may_overlap:
+            self._blocking = slot
+        pending.then(lambda settled: self._settled(slot, settled))
+
+    def _settled(self, slot: _Slot, pending: Pending[Any]) -> None:
+        if self._closed:
+            return
+        try:
+            try:
+                answer = pending.result()
+            except Exception as error:
+                answer = slot.request.failed(error)
+            slot.frame = slot.request.frame(answer)
+        except BadRequest as refusal:
+            self._refuse(str(refusal))
+            return
+        if self._blocking is slot:
+            self._blocking = None
+        while self._slots and self._slots[0].frame is not None:
+            self._out += self._slots.popleft().frame or ()
+        if not self._receiving:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Something is done: answer, and go on with what had to wait."""
+        self._flush()
+        if self._draining:
+            self._close_if_drained()
+        elif self._backlog is not None and self._ready and not self._closed:
+            backlog, self._backlog = self._backlog, None
+            self._release_read()
+            self._receive(memoryview(backlog))
+            if self._backlog is None and self._unreserve is None and not self._closed:
+                self._transport.resume_reading()
+
+    # answering
+
+    def _flush(self) -> None:
+        if self._out and not self._closed:
+            out, self._out = self._out, []
+            self._transport.writelines(out)
+
+    def _refuse(self, reason: str) -> None:
+        """Close for good: what came cannot be answered."""
+        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        self._flush()
+        self.close()
+
+    def _release_read(self) -> None:
+        if self._reserved_read:
+            self._host.budget.give_back(self._reserved_read)
+            self._reserved_read = 0
+
+    def _release_write(self) -> None:
+        if self._reserved_write:
+            self._host.budget.give_back(self._reserved_write)
+            self._reserved_write = 0
+
+    def _close_if_drained(self) -> None:
+        if not self._slots and not self._closed:
+            self.close()
+
+    def _drained(self) -> None:
+        if self._on_drained is not None:
+            callback, self._on_drained = self._on_drained, None
+            callback()
+
+
+def _address(name: Any) -> tuple[str, int]:
+    """Host and port of a socket name; IPv4 in IPv6 clothes is unwrapped."""
+    if not name:  # the peer was gone before we could ask
+        return "?", 0
+    host, port = name[0], name[1]
+    return host.removeprefix("::ffff:") if "." in host else host, port
+
+
+def _bad_size(prefix: memoryview, size: int) -> str:
+    start = bytes(prefix)
+    if start in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN"):
+        return "this is an HTTP request; the port speaks Kafka's protocol"
+    if start[0] == 0x16 and start[1] == 0x03:
+        return "this is a TLS handshake; the listener is plaintext (security.protocol=PLAINTEXT)"
+    return f"a frame claims {size} bytes"

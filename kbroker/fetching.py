@@ -1,0 +1,263 @@
+"""Reading for a Fetch: several partitions under one limit of bytes, waiting until there is enough.
+
+Invariants:
+- The answer holds whole batches. It stays within max_bytes, except that its first batch is returned
+  whatever its size, so that a reader always gets on.
+- While waiting nothing of what was read is held; what the log got meanwhile is read when the wait ends.
+- The wait ends with enough bytes, an error, the deadline, or the reader's end.
+- When clients have not yet taken what they asked for and the budget is used up, reading waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kbroker import leader_epochs
+from kbroker.errors import ApiError, error_code
+from kbroker.protocol.errors import ErrorCode
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.fetch_sessions import FetchedPartition
+    from kbroker.storage.interface import EpochEndOffset, Log, Slice
+    from kbroker.topics import Topic
+
+_BUDGET_STEP = 1024 * 1024
+
+
+class PartitionRead:
+    """What became of one partition."""
+
+    __slots__ = ("asked", "diverging", "error", "log", "slice", "topic")
+
+    def __init__(self, asked: FetchedPartition, topic: Topic | None) -> None:
+        self.asked = asked
+        self.topic = topic
+        self.log: Log | None = None
+        self.slice: Slice | None = None
+        self.error: ErrorCode = ErrorCode.NONE
+        self.diverging: EpochEndOffset | None = None
+
+
+class Fetching:
+    """One fetch under way. ``start`` answers at once or with a Pending."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        partitions: list[FetchedPartition],
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        max_wait_ms: int,
+        committed: bool,
+        hard_limit: bool = False,
+    ) -> None:
+        self._broker = broker
+        self._asked = partitions
+        self._min_bytes = min_bytes
+        self._max_bytes = max_bytes
+        self._max_wait_ms = max_wait_ms
+        self._committed = committed
+        self._hard_limit = hard_limit  # before version 3 a batch larger than the limit is not returned
+        self._reads: list[PartitionRead] = []
+        self._size = 0
+        self._failed = False
+        self._final = max_wait_ms <= 0 or not partitions
+        self._limit = max_bytes
+        self._result: Pending[list[PartitionRead]] | None = None
+        self._cancel_deadline: Callable[[], None] | None = None
+        self._withdraw: Callable[[], None] | None = None  # a wait for the budget
+        self._watched: list[Log] = []
+        self._unwatch: list[Callable[[], None]] = []
+        self._watched_bytes = 0
+        self._woken = False
+
+    def start(self) -> list[PartitionRead] | Pending[list[PartitionRead]]:
+        if self._attempt():
+            return self._reads
+        assert self._result is not None
+        return self._result
+
+    # one attempt: partition after partition
+
+    def _attempt(self) -> bool:
+        """Read everything asked for. False: it goes on later, and ends in the Pending."""
+        budget = self._broker.budget
+        if not budget.available:
+            self._become_pending()
+            self._withdraw = budget.reserve(_BUDGET_STEP, self._budget_granted)
+            return False
+        self._reads = []
+        self._size = 0
+        self._failed = False
+        self._limit = min(self._max_bytes, budget.available)
+        return self._go_on(0)
+
+    def _budget_granted(self) -> None:
+        self._withdraw = None
+        self._broker.budget.give_back(_BUDGET_STEP)
+        self._broker.timers.soon(self._again)
+
+    def _go_on(self, first: int) -> bool:
+        for index in range(first, len(self._asked)):
+            read = self._begin(self._asked[index])
+            self._reads.append(read)
+            if read.log is None:
+                continue
+            try:
+                got = self._read(read.log, read.asked)
+            except Exception as error:
+                self._fail(read, error)
+                continue
+            if isinstance(got, Pending):
+                self._hold_for(got, read, index)
+                return False
+            read.slice = got
+            self._size += got.size_bytes
+        if self._final or self._failed or self._size >= self._min_bytes:
+            self._finish()
+            return True
+        self._wait()
+        return False
+
+    def _begin(self, asked: FetchedPartition) -> PartitionRead:
+        topics = self._broker.topics
+        by_id = isinstance(asked.topic, bytes)
+        topic = topics.get_by_id(asked.topic) if isinstance(asked.topic, bytes) else topics.get(asked.topic)
+        read = PartitionRead(asked, topic)
+        try:
+            if topic is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            log = self._broker.log(topic, asked.partition)
+            leader_epochs.check(asked.current_leader_epoch, self._broker.leader_epoch(topic))
+            if asked.last_fetched_epoch >= 0:
+                read.diverging = _divergence(log, asked)
+            if read.diverging is None:
+                read.log = log
+            else:
+                self._failed = True
+        except Exception as error:
+            self._fail(read, error)
+        return read
+
+    def _read(self, log: Log, asked: FetchedPartition) -> Slice | Pending[Slice]:
+        first = self._size == 0 and not self._hard_limit
+        room = max(0, min(asked.max_bytes, self._limit - self._size))
+        return log.read(asked.fetch_offset, room, committed=self._committed, min_one=first)
+
+    def _fail(self, read: PartitionRead, error: Exception) -> None:
+        code = error_code(error)
+        if code is None:
+            raise error
+        read.error = code
+        read.log = None
+        self._failed = True
+
+    def _hold_for(self, cold: Pending[Slice], read: PartitionRead, index: int) -> None:
+        """A read that needs the disk: the budget is held for it, the rest comes after it."""
+        budget = self._broker.budget
+        held = min(read.asked.max_bytes, self._limit)
+        budget.take(held)
+        self._become_pending()
+
+        def arrived(settled: Pending[Slice]) -> None:
+            budget.give_back(held)
+            if self._result is not None and self._result.abandoned:
+                return
+            try:
+                read.slice = settled.result()
+                self._size += read.slice.size_bytes
+            except Exception as error:
+                try:
+                    self._fail(read, error)
+                except Exception as unforeseen:
+                    self._settle_failed(unforeseen)
+                    return
+            self._resume(index + 1)
+
+        cold.then(arrived)
+
+    def _resume(self, index: int) -> None:
+        try:
+            done = self._go_on(index)
+        except Exception as error:
+            self._settle_failed(error)
+            return
+        if done and self._result is not None:
+            self._result.resolve(self._reads)
+
+    # waiting
+
+    def _wait(self) -> None:
+        self._become_pending()
+        self._watched = [read.log for read in self._reads if read.log is not None]
+        self._watched_bytes = sum(log.size_bytes for log in self._watched) - self._size
+        self._unwatch = [log.watch(self._wake) for log in self._watched]
+        self._reads = []
+        self._woken = False
+        if self._cancel_deadline is None:
+            self._cancel_deadline = self._broker.timers.after(self._max_wait_ms, self._deadline)
+
+    def _wake(self) -> None:
+        """Called by a log in the middle of an append: only note it, and look when that is over."""
+        if not self._woken:
+            self._woken = True
+            self._broker.timers.soon(self._look)
+
+    def _look(self) -> None:
+        if self._result is None or self._result.done:
+            return
+        self._woken = False
+        readable = sum(log.size_bytes for log in self._watched) - self._watched_bytes
+        # Committed reads depend on the last stable offset, deletions shrink the log: then just try.
+        if 0 < readable < self._min_bytes and not self._committed:
+            return
+        self._again()
+
+    def _deadline(self) -> None:
+        self._final = True
+        if self._result is not None and not self._result.done:
+            self._again()
+
+    def _again(self) -> None:
+        if self._result is None or self._result.done:
+            return
+        self._stop_watching()
+        try:
+            done = self._attempt()
+        except Exception as error:
+            self._settle_failed(error)
+            return
+        if done:
+            self._result.resolve(self._reads)
+
+    def _become_pending(self) -> None:
+        if self._result is None:
+            self._result = Pending(self._finish)
+
+    def _settle_failed(self, error: Exception) -> None:
+        self._finish()
+        if self._result is not None:
+            self._result.fail(error)
+
+    def _stop_watching(self) -> None:
+        for unwatch in self._unwatch:
+            unwatch()
+        self._watched, self._unwatch = [], []
+
+    def _finish(self) -> None:
+        self._stop_watching()
+        if self._cancel_deadline is not None:
+            self._cancel_deadline()
+        if self._withdraw is not None:
+            self._withdraw()
+
+
+def _divergence(log: Log, asked: FetchedPartition) -> EpochEndOffset | None:
+    end = leader_epochs.end_offset(log, asked.last_fetched_epoch)
+    if end.leader_epoch < asked.last_fetched_epoch or end.end_offset < asked.fetch_offset:
+        return end
+    return None

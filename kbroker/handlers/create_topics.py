@@ -1,0 +1,89 @@
+"""CreateTopics 0–7: new topics, each judged for itself (KIP-4, KIP-464 defaults, KIP-525 configs in the
+answer).
+
+Every partition of every topic is led by this one broker, so a manual assignment can only name it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import ApiError, describe
+from kbroker.joining import join
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kbroker.storage.pending import Pending
+from kbroker.topic_creation import NewTopic, check_count, check_new_topic
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.topics import Topic
+
+
+def handle(
+    broker: Broker, request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
+    names = [topic.name for topic in request.topics]
+    results: list[CreatableTopicResult | Pending[CreatableTopicResult]] = []
+    for topic in _without_repeats(request.topics):
+        try:
+            if names.count(topic.name) > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is named twice.")
+            check_count(broker, request.topics)
+            results.append(_create(broker, topic, validate_only=request.validate_only))
+        except Exception as error:
+            results.append(_refused(topic.name, error))
+    return join(results, lambda topics: CreateTopicsResponse(topics=topics))
+
+
+def _create(
+    broker: Broker, asked: CreatableTopic, *, validate_only: bool
+) -> CreatableTopicResult | Pending[CreatableTopicResult]:
+    new = check_new_topic(broker, asked)
+    if validate_only:
+        return _created(broker, new, bytes(16))
+    result: Pending[CreatableTopicResult] = Pending()
+
+    def done(creation: Pending[Topic]) -> None:
+        try:
+            result.resolve(_created(broker, new, creation.result().topic_id))
+        except Exception as error:
+            result.resolve(_refused(new.name, error))
+
+    broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts).then(done)
+    return result
+
+
+def _created(broker: Broker, new: NewTopic, topic_id: bytes) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=new.name,
+        topic_id=topic_id,
+        num_partitions=new.partitions,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfigs(
+                name=config.name,
+                value=config.value,
+                read_only=config.read_only,
+                config_source=config.source,
+                is_sensitive=config.is_sensitive,
+            )
+            for config in describe_topic(broker.settings, new.configs)
+        ],
+    )
+
+
+def _refused(name: str, error: Exception) -> CreatableTopicResult:
+    code, message = describe(error)
+    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)
+
+
+def _without_repeats(topics: list[CreatableTopic]) -> list[CreatableTopic]:
+    return list({topic.name: topic for topic in topics}.values())

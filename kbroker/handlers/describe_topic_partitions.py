@@ -1,0 +1,86 @@
+"""DescribeTopicPartitions 0: topics page by page (KIP-966), sorted by name.
+
+A page ends at the limit of partitions and names where the next one begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.authorized_operations import TOPIC_OPERATIONS
+from kbroker.errors import ApiError
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kbroker.topics import INTERNAL_TOPICS, check_name
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.topics import Topic
+
+
+def handle(
+    broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    names = sorted({topic.name for topic in request.topics}) or broker.topics.names()
+    first_partition = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first_partition = request.cursor.partition_index
+    room = min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"])
+    response = DescribeTopicPartitionsResponse(next_cursor=None)
+    for name in names:
+        if room <= 0:
+            response.next_cursor = Cursor(name, 0)
+            break
+        topic = broker.topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        last = min(topic.partitions, first_partition + room)
+        response.topics.append(_page(broker, topic, first_partition, last))
+        room -= last - first_partition
+        if last < topic.partitions:
+            response.next_cursor = Cursor(name, last)
+            break
+        first_partition = 0
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_name(name)
+    except ApiError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+def _page(broker: Broker, topic: Topic, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
+    node_id, epoch = broker.node_id, broker.leader_epoch(topic)
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=partition,
+                leader_id=node_id,
+                leader_epoch=epoch,
+                replica_nodes=[node_id],
+                isr_nodes=[node_id],
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[],
+            )
+            for partition in range(first, last)
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )

@@ -1,0 +1,148 @@
+"""Fetch 0–18: read batches, waiting for enough of them (KIP-74 limits, KIP-98 isolation, KIP-227 sessions,
+KIP-320 leader epochs, KIP-516 topic ids, KIP-595 divergence, KIP-951 leader endpoints).
+
+Versions 0–3 get their records in message formats 0 and 1: such clients know no other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import ApiError, error_code
+from kbroker.fetching import Fetching, PartitionRead
+from kbroker.joining import mapped
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.fetch_sessions import Fetch
+    from kbroker.storage.interface import Slice
+
+_READ_COMMITTED = 1
+
+
+def handle(
+    broker: Broker, request: FetchRequest, context: RequestContext
+) -> FetchResponse | Pending[FetchResponse]:
+    version = context.api_version
+    try:
+        fetch = broker.fetch_sessions.begin(request, version, context.now_ms)
+    except ApiError as error:
+        return FetchResponse(error_code=error.code)
+    committed = request.isolation_level == _READ_COMMITTED
+    fetching = Fetching(
+        broker,
+        fetch.partitions,
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, broker.settings["fetch.max.bytes"]),
+        max_wait_ms=request.max_wait_ms,
+        committed=committed,
+        hard_limit=version < 3,
+    )
+    return mapped(fetching.start(), lambda reads: _response(broker, fetch, reads, context, committed))
+
+
+def refuse(request: FetchRequest, context: RequestContext, error: BaseException) -> FetchResponse:
+    code = error_code(error) or ErrorCode.UNKNOWN_SERVER_ERROR
+    if context.api_version >= 7:
+        return FetchResponse(error_code=code)
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic.topic,
+                topic.topic_id,
+                [_failed(partition.partition, code) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _response(
+    broker: Broker, fetch: Fetch, reads: list[PartitionRead], context: RequestContext, committed: bool
+) -> FetchResponse:
+    response = FetchResponse(session_id=fetch.session_id)
+    topic_response: FetchableTopicResponse | None = None
+    last_topic: str | bytes | None = None
+    for read in reads:
+        data = _partition(broker, read, context, committed)
+        asked, session = read.asked, fetch.session
+        size_bytes = 0 if read.slice is None else read.slice.size_bytes
+        if session is not None:
+            news = asked.is_news(size_bytes, data.high_watermark, data.log_start_offset, data.error_code)
+            if size_bytes:
+                session.rotate(asked)
+            if fetch.incremental and not news and read.diverging is None:
+                continue
+        if topic_response is None or asked.topic != last_topic:
+            last_topic = asked.topic
+            topic_response = FetchableTopicResponse()
+            if isinstance(asked.topic, bytes):
+                topic_response.topic_id = asked.topic
+            else:
+                topic_response.topic = asked.topic
+            response.responses.append(topic_response)
+        topic_response.partitions.append(data)
+        if data.error_code == ErrorCode.FENCED_LEADER_EPOCH and not response.node_endpoints:
+            response.node_endpoints = [NodeEndpoint(broker.node_id, *broker.advertised(context))]
+    return response
+
+
+def _partition(
+    broker: Broker, read: PartitionRead, context: RequestContext, committed: bool
+) -> PartitionData:
+    got = read.slice
+    if got is None:
+        data = _failed(read.asked.partition, read.error)
+        if read.diverging is not None:
+            data.diverging_epoch = EpochEndOffset(read.diverging.leader_epoch, read.diverging.end_offset)
+        if read.error == ErrorCode.FENCED_LEADER_EPOCH and read.topic is not None:
+            data.current_leader = LeaderIdAndEpoch(broker.node_id, broker.leader_epoch(read.topic))
+        return data
+    data = PartitionData(
+        partition_index=read.asked.partition,
+        high_watermark=got.high_watermark,
+        last_stable_offset=got.last_stable_offset,
+        log_start_offset=got.log_start_offset,
+        aborted_transactions=None,
+        records=got.buffers,
+    )
+    if committed:
+        data.aborted_transactions = [AbortedTransaction(*aborted) for aborted in got.aborted]
+    if context.api_version < 4:
+        _down_convert(data, got, read.asked.fetch_offset, context.api_version)
+    return data
+
+
+def _failed(partition: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=error,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _down_convert(data: PartitionData, got: Slice, fetch_offset: int, version: int) -> None:
+    from kbroker.protocol import legacy_records
+    from kbroker.protocol.record_errors import UnsupportedCompression
+
+    magic = 0 if version < 2 else 1
+    try:
+        data.records = legacy_records.down_convert(memoryview(b"".join(got.buffers)), magic, fetch_offset)
+    except UnsupportedCompression:
+        data.records = b""
+        data.error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

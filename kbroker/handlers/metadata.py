@@ -1,0 +1,117 @@
+"""Metadata 0–13: the broker, and topics by name, by id (KIP-516) or all of them.
+
+A topic that does not exist is created where both the client and auto.create.topics.enable allow it. Unlike
+Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer waits for the new topic and already holds
+it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from kbroker.errors import ApiError, describe
+from kbroker.joining import join
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kbroker.storage.pending import Pending
+from kbroker.topics import INTERNAL_TOPICS, check_name
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.topics import Topic
+
+_NO_ID = bytes(16)
+
+
+def handle(
+    broker: Broker, request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Pending[MetadataResponse]:
+    host, port = broker.advertised(context)
+    response = MetadataResponse(
+        brokers=[MetadataResponseBroker(broker.node_id, host, port, broker.rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    asked = request.topics
+    if asked is None or (not asked and context.api_version == 0):
+        response.topics = [_known(broker, topic, request) for topic in broker.topics]
+        return response
+    topics = [_topic(broker, topic, request, context) for topic in asked]
+
+    def answer(topics: list[MetadataResponseTopic]) -> MetadataResponse:
+        response.topics = topics
+        return response
+
+    return join(topics, answer)
+
+
+def _topic(
+    broker: Broker, asked: MetadataRequestTopic, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic | Pending[MetadataResponseTopic]:
+    if asked.topic_id != _NO_ID:
+        topic = broker.topics.get_by_id(asked.topic_id)
+        if topic is None:
+            # The topic's name is unknown: null where the version can say that.
+            name = None if context.api_version >= 12 else ""
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id
+            )
+        return _known(broker, topic, request)
+    name = asked.name or ""
+    topic = broker.topics.get(name)
+    if topic is not None:
+        return _known(broker, topic, request)
+    try:
+        check_name(name)
+        if name in INTERNAL_TOPICS or not (
+            request.allow_auto_topic_creation and broker.settings["auto.create.topics.enable"]
+        ):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _create(broker, name, request)
+    except ApiError as error:
+        return _unknown(name, error)
+
+
+def _create(broker: Broker, name: str, request: MetadataRequest) -> Pending[MetadataResponseTopic]:
+    result: Pending[MetadataResponseTopic] = Pending()
+
+    def done(creation: Pending[Topic]) -> None:
+        try:
+            result.resolve(_known(broker, creation.result(), request))
+        except Exception as error:
+            result.resolve(_unknown(name, error))
+
+    broker.auto_create(name).then(done)
+    return result
+
+
+def _unknown(name: str, error: Exception) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=describe(error)[0], name=name)
+
+
+def _known(broker: Broker, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+    node_id, epoch, none = broker.node_id, broker.leader_epoch(topic), ErrorCode.NONE
+    replicas = [node_id]
+    result = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            MetadataResponsePartition(none, partition, node_id, epoch, replicas, replicas, [])
+            for partition in range(topic.partitions)
+        ],
+    )
+    if request.include_topic_authorized_operations:
+        result.topic_authorized_operations = TOPIC_OPERATIONS
+    return result

@@ -1,0 +1,145 @@
+"""Produce 0–13: append batches to partitions (KIP-98, KIP-467 record errors, KIP-951 leader, KIP-516 topic
+ids).
+
+Work is per batch. Versions 3 and up carry exactly one batch of format 2 per partition; versions 0–2 carry
+message sets of formats 0 and 1, which are converted. With acks=0 there is no answer, and an error closes the
+connection: it is the only way to make the producer look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.dispatch import BadRequest
+from kbroker.errors import ApiError, describe
+from kbroker.joining import join
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kbroker.protocol.record_batch import BATCH_OVERHEAD, MAGIC, batch_size_at, magic_at, read_header
+from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
+from kbroker.storage.errors import LogDeleted
+from kbroker.storage.interface import Appended
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.storage.interface import Log
+    from kbroker.topics import Topic
+
+_ZSTD = 4
+_NO_RECORDS = memoryview(b"")
+
+
+def handle(
+    broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Pending[ProduceResponse] | None:
+    version, acks = context.api_version, request.acks
+    response = ProduceResponse()
+    waiting: list[Pending[None] | None] = []
+    failure: Exception | None = None
+    for topic_data in request.topic_data:
+        if version >= 13:
+            topic = broker.topics.get_by_id(topic_data.topic_id)
+        else:
+            topic = broker.topics.get(topic_data.name)
+        results: list[PartitionProduceResponse] = []
+        response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
+        for data in topic_data.partition_data:
+            try:
+                log = _log(broker, topic, data.index, version, acks)
+                appended = _append(log, data.records or _NO_RECORDS, version, context.now_ms)
+            except Exception as error:
+                failure = error
+                results.append(_refused(data.index, error))
+                continue
+            result = PartitionProduceResponse(
+                data.index,
+                ErrorCode.NONE,
+                appended.base_offset,
+                appended.log_append_time_ms,
+                appended.log_start_offset,
+            )
+            results.append(result)
+            if appended.durable is not None:
+                waiting.append(_when_durable(appended.durable, result))
+    if acks == 0:
+        if failure is not None:
+            raise BadRequest(f"a Produce with acks=0 failed: {failure}")
+        return None
+    if not waiting:
+        return response
+    return join(waiting, lambda _: response)
+
+
+def refuse(request: ProduceRequest, context: RequestContext, error: BaseException) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                topic.name, topic.topic_id, [_refused(data.index, error) for data in topic.partition_data]
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _log(broker: Broker, topic: Topic | None, partition: int, version: int, acks: int) -> Log:
+    if acks not in (-1, 0, 1):
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if version >= 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return broker.log(topic, partition)
+
+
+def _append(log: Log, records: memoryview, version: int, now_ms: int) -> Appended:
+    if version < 3:
+        return _append_legacy(log, records, now_ms)
+    if not records:
+        raise InvalidRecord("a partition without a batch")
+    if len(records) > 16 and magic_at(records) != MAGIC:
+        raise InvalidRecord(f"version {version} carries batches of format 2 only")
+    if len(records) >= BATCH_OVERHEAD:
+        if batch_size_at(records, 0) < len(records):
+            raise InvalidRecord("more than one batch for a partition")
+        if version < 7 and read_header(records).codec == _ZSTD:
+            raise UnsupportedCompression("zstd needs Produce version 7")
+    return log.append_as_leader(records, now_ms)
+
+
+def _append_legacy(log: Log, records: memoryview, now_ms: int) -> Appended:
+    from kbroker.protocol import legacy_records
+
+    return log.append_as_leader(memoryview(bytearray(legacy_records.up_convert(records))), now_ms)
+
+
+def _when_durable(durable: Pending[None], result: PartitionProduceResponse) -> Pending[None]:
+    """Settles when the disk has it; a failure becomes the partition's error."""
+    settled: Pending[None] = Pending()
+
+    def done(flush: Pending[None]) -> None:
+        try:
+            flush.result()
+        except Exception as error:
+            code, message = describe(error)
+            result.error_code, result.error_message, result.base_offset = code, message, -1
+        settled.resolve(None)
+
+    durable.then(done)
+    return settled
+
+
+def _refused(index: int, error: BaseException) -> PartitionProduceResponse:
+    code, message = describe(error)
+    refused = PartitionProduceResponse(index, code, -1, error_message=message)
+    if isinstance(error, InvalidRecord) and error.index >= 0:
+        refused.record_errors = [BatchIndexAndErrorMessage(error.index, str(error))]
+    elif isinstance(error, CorruptRecord | LogDeleted):
+        refused.error_message = None
+    return refused
+

@@ -1,0 +1,226 @@
+"""The process: sockets, timers, signals, and the order in which things start and stop.
+
+Start: lock and open the data directory, open the catalog, bind the listeners, serve. Stop: refuse new
+connections, answer what is executing, flush and close the logs, close the catalog, release the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kbroker.broker import Broker
+from kbroker.budget import Budget
+from kbroker.catalog.database import CatalogError, Database
+from kbroker.connection import SCRATCH_BYTES, Connection
+from kbroker.threads import ThreadWorker
+
+if TYPE_CHECKING:
+    from kbroker.config.listeners import Listener
+    from kbroker.config.settings import Settings
+    from kbroker.storage.interface import Directory
+
+logger = logging.getLogger("kbroker.server")
+
+_IO_THREADS = 4
+_DRAIN_SECONDS = 10
+_MIN_TICK_MS = 10
+
+
+class StartError(Exception):
+    """The server cannot start; the message tells the user what to do about it."""
+
+
+class LoopTimers:
+    """The Timers of kbroker.broker, on an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._loop.call_later(delay_ms / 1000, callback).cancel
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(callback)
+
+
+class Server:
+    """One broker on its listeners, inside a running event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._worker = ThreadWorker(self._loop, _IO_THREADS)
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.budget = Budget(settings["queued.max.request.bytes"])
+        self.max_request_bytes = settings["socket.request.max.bytes"]
+        self._connections: set[Connection] = set()
+        self._per_host: Counter[str] = Counter()
+        self._sockets: list[asyncio.Server] = []
+        self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
+        self._logs, self._database = self._open()
+        self.broker = Broker(
+            settings,
+            self._database,
+            self._logs,
+            worker=self._worker,
+            timers=LoopTimers(self._loop),
+            budget=self.budget,
+            clock=self.now_ms,
+        )
+        self._database.start(self._loop.call_soon_threadsafe)
+        self._housekeeping: asyncio.TimerHandle | None = None
+        self._idle_sweep: asyncio.TimerHandle | None = None
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    # starting
+
+    async def start(self) -> None:
+        for listener in self._settings.listeners:
+            await self._listen(listener)
+        self._keep_house()
+        self._sweep_idle()
+
+    async def _listen(self, listener: Listener) -> None:
+        try:
+            server = await self._loop.create_server(
+                lambda: Connection(self, listener.name),
+                listener.host or None,
+                listener.port,
+                backlog=1024,
+                reuse_address=True,
+            )
+        except OSError as error:
+            raise StartError(_cannot_listen(listener, error)) from error
+        self._sockets.append(server)
+        for bound in server.sockets:
+            host, port = bound.getsockname()[:2]
+            self.addresses.append((listener.name, host, port))
+
+    def _open(self) -> tuple[Directory, Database]:
+        if self._settings["kbroker.in.memory"]:
+            from kbroker.storage.memory import MemoryDirectory
+
+            return MemoryDirectory(), Database(None)
+        from kbroker.storage.directory import LogDirectory
+        from kbroker.storage.errors import StorageError
+
+        path = self._settings.data_directory
+        fsync = self._settings["kbroker.fsync"]
+        try:
+            logs = LogDirectory.open(path, worker=self._worker, now_ms=self.now_ms(), fsync=fsync)
+            return logs, Database(path / "catalog.sqlite", sync_full=fsync)
+        except (OSError, StorageError, CatalogError, sqlite3.Error) as error:
+            raise StartError(f"cannot use the data directory {path}: {error}") from error
+
+    # connections
+
+    def admit(self, connection: Connection) -> str | None:
+        """Take in a connection, or say why not."""
+        self._connections.add(connection)
+        self._per_host[connection.peer_host] += 1
+        if len(self._connections) > self._settings["max.connections"]:
+            return "max.connections is reached"
+        if self._per_host[connection.peer_host] > self._settings["max.connections.per.ip"]:
+            return "max.connections.per.ip is reached"
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._per_host[connection.peer_host] -= 1
+            if not self._per_host[connection.peer_host]:
+                del self._per_host[connection.peer_host]
+
+    def _sweep_idle(self) -> None:
+        limit_ms = self._settings["connections.max.idle.ms"]
+        if limit_ms >= 0:
+            oldest = self.now_ms() - limit_ms
+            for connection in [c for c in self._connections if c.last_active < oldest and not c.busy]:
+                logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
+                connection.close()
+        pause = min(max(limit_ms / 10, 100), 10_000) / 1000 if limit_ms >= 0 else 10
+        self._idle_sweep = self._loop.call_later(pause, self._sweep_idle)
+
+    # upkeep
+
+    def _keep_house(self) -> None:
+        now_ms = self.now_ms()
+        try:
+            self._logs.tick(now_ms)
+        except Exception:
+            logger.exception("housekeeping failed")
+        pause_ms = min(max(self._logs.next_deadline() - now_ms, _MIN_TICK_MS), 1000)
+        self._housekeeping = self._loop.call_later(pause_ms / 1000, self._keep_house)
+
+    # stopping
+
+    async def stop(self) -> None:
+        for server in self._sockets:
+            server.close()
+        await self._drain()
+        for timer in (self._housekeeping, self._idle_sweep):
+            if timer is not None:
+                timer.cancel()
+        self.broker.close()
+        await self._loop.run_in_executor(None, self._database.close)
+        self._logs.close()
+        self._worker.stop()
+
+    async def _drain(self) -> None:
+        drained = asyncio.Event()
+        left = len(self._connections)
+        if not left:
+            return
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                drained.set()
+
+        for connection in list(self._connections):
+            connection.drain(one_less)
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await drained.wait()
+        except TimeoutError:
+            for connection in list(self._connections):
+                connection.abort()
+
+
+def _cannot_listen(listener: Listener, error: OSError) -> str:
+    where = f"{listener.host}:{listener.port}"
+    if isinstance(error, socket.gaierror):
+        return f"cannot listen on {where}: the host name is not known"
+    if error.errno == 98:
+        return (
+            f"cannot listen on {where}: the port is in use. Stop the program that has it, "
+            "or choose another one with --port (0 picks a free one)"
+        )
+    if error.errno == 13:
+        return f"cannot listen on {where}: ports below 1024 need privileges; choose another one with --port"
+    return f"cannot listen on {where}: {error.strerror or error}"
+
+
+async def serve(settings: Settings, ready: Callable[[Server], None]) -> None:
+    """Run a server until SIGTERM or SIGINT."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = Server(settings)
+    await server.start()
+    ready(server)
+    await stop.wait()
+    logger.info("stopping")
+    await server.stop()

@@ -86,7 +86,7 @@ class Features:
                 f"Nothing was updated: {update.name} cannot be set to level {update.level}: {problem}.",
             )
 
-    def apply(self, updates: list[FeatureUpdate]) -> Pending[int]:
+    def apply(self, updates: list[FeatureUpdate]) -> int | Pending[int]:
         """Put checked updates in force, once they are durable; the result is the new epoch."""
         result: Pending[int] = Pending()
         changed = {update.name: update.level for update in updates}

@@ -1,0 +1,67 @@
+"""AlterPartitionReassignments 0–1: move partitions to other brokers, or cancel a move (KIP-455, KIP-860).
+
+There is one broker: a partition can be assigned to it, where it already is, and to no other; there is
+never a move to cancel. Version 1 adds whether the replication factor may change, which it cannot here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import ApiError
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=[
+            ReassignableTopicResponse(
+                topic.name, [_reassign(broker, topic.name, partition) for partition in topic.partitions]
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _reassign(broker: Broker, topic: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
+    try:
+        _check(broker, topic, asked)
+    except ApiError as error:
+        return ReassignablePartitionResponse(asked.partition_index, error.code, error.message)
+    return ReassignablePartitionResponse(asked.partition_index, error_message=None)
+
+
+def _check(broker: Broker, name: str, asked: ReassignablePartition) -> None:
+    topic = broker.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
+    if not 0 <= asked.partition_index < topic.partitions:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{asked.partition_index}."
+        )
+    if asked.replicas is None:
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    if not asked.replicas:
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The assignment has no replica.")
+    unknown = sorted(replica for replica in asked.replicas if replica != broker.node_id)
+    if unknown:
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"There is no broker {unknown[0]}.")
+    if len(asked.replicas) > 1:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The assignment has broker {broker.node_id} twice."
+        )

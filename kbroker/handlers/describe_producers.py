@@ -1,0 +1,58 @@
+"""DescribeProducers 0: the idempotent and transactional producers a partition remembers (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import ApiError, describe
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kbroker.topics import check_name
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                topic.name,
+                [_producers(broker, topic.name, partition) for partition in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _producers(broker: Broker, topic: str, partition: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+        if broker.topics.get(topic) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic}.")
+        states = broker.find_log(topic, partition).producers()
+    except Exception as error:
+        return PartitionResponse(partition, *describe(error))
+    return PartitionResponse(
+        partition,
+        active_producers=[
+            ProducerState(
+                state.producer_id,
+                state.producer_epoch,
+                state.last_sequence,
+                state.last_timestamp,
+                state.coordinator_epoch,
+                state.current_txn_start_offset,
+            )
+            for state in states
+        ],
+    )

@@ -1,0 +1,63 @@
+"""ElectLeaders 0–2: make the preferred replica, or from version 1 any live one, lead (KIP-183, KIP-460).
+
+The one replica of every partition leads already, so no election is ever needed. Asked about all
+partitions, the answer leaves out those that need none: all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_PREFERRED, _UNCLEAN = 0, 1
+
+
+def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    known_type = request.election_type in (_PREFERRED, _UNCLEAN)
+    asked = request.topic_partitions
+    if asked is None:
+        results = [ReplicaElectionResult(name) for name in broker.topics.names()] if known_type else []
+    else:
+        results = [
+            ReplicaElectionResult(
+                topic.topic,
+                [
+                    _elect(broker, topic.topic, partition) if known_type else _bad_type(request, partition)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in asked
+        ]
+    code = ErrorCode.NONE if known_type else ErrorCode.INVALID_REQUEST
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
+
+
+def _elect(broker: Broker, topic_name: str, partition: int) -> PartitionResult:
+    topic = broker.topics.get(topic_name)
+    if topic is None:
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic_name}."
+    elif not 0 <= partition < topic.partitions:
+        code, message = (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"There is no partition {topic_name}-{partition}.",
+        )
+    else:
+        code, message = ErrorCode.ELECTION_NOT_NEEDED, "The preferred replica leads."
+    return PartitionResult(partition, code, message)
+
+
+def _bad_type(request: ElectLeadersRequest, partition: int) -> PartitionResult:
+    return PartitionResult(
+        partition, ErrorCode.INVALID_REQUEST, f"There is no election type {request.election_type}."
+    )

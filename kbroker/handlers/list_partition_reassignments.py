@@ -1,0 +1,20 @@
+"""ListPartitionReassignments 0: moves of partitions between brokers (KIP-455). One broker has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_message=None)

@@ -242,7 +242,8 @@ def shared_default(cls: type[Any]) -> Any:
     """The one object that stands in every unset tagged field of this struct type."""
     schema = schema_of(cls)
     if schema.shared_default is None:
-        shared: Any = object.__new__(type(cls.__name__, (cls,), {"__slots__": (), "__setattr__": _refuse}))
+        methods = {"__slots__": (), "__setattr__": _refuse, "__reduce__": lambda _: (shared_default, (cls,))}
+        shared: Any = object.__new__(type(cls.__name__, (cls,), methods))
         for f in schema:
             object.__setattr__(shared, f.name, f.default_value())
         schema.shared_default = shared

@@ -1,0 +1,35 @@
+"""Everything that is declared: each message class and each of its versions, as test parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbroker.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kbroker.protocol.headers import RequestHeader, ResponseHeader
+from kbroker.protocol.message import schema_of
+from kbroker.protocol.messages import API_NAMES, request_type, response_type
+
+MESSAGES: list[type[Any]] = [
+    RequestHeader,
+    ResponseHeader,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+    *(of(api_key) for api_key in API_NAMES for of in (request_type, response_type)),
+]
+
+
+def versions_of(cls: type[Any]) -> range:
+    low, high = schema_of(cls).versions
+    return range(low, high + 1)
+
+
+def case_id(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else f"v{value}"
+
+
+CASES = [(cls, version) for cls in MESSAGES for version in versions_of(cls)]
+
+each_message = pytest.mark.parametrize("cls", MESSAGES, ids=case_id)
+each_message_and_version = pytest.mark.parametrize(("cls", "version"), CASES, ids=case_id)

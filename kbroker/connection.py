@@ -34,6 +34,7 @@ logger = logging.getLogger("kbroker.connection")
 SCRATCH_BYTES = 256 * 1024
 _LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
 _MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
+_FLUSH_BYTES = 64 * 1024  # answers are collected up to here while there are requests at hand
 _SIZE = struct.Struct(">i")
 
 
@@ -72,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         "_host",
         "_on_drained",
         "_out",
+        "_out_bytes",
         "_prefix",
         "_receiving",
         "_reserved_read",
@@ -102,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[_Slot] = deque()
         self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
         self._out: Buffers = []
+        self._out_bytes = 0
         self._receiving = False
         self._write_paused = False
         self._reserved_read = 0
@@ -288,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
             elif self._slots:
                 self._slots.append(_Slot(request, None, request.frame(answer)))
             else:
-                self._out += request.frame(answer)
+                self._send(request.frame(answer))
         except BadRequest as refusal:
             self._refuse(str(refusal))
 
@@ -314,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._blocking is slot:
             self._blocking = None
         while self._slots and self._slots[0].frame is not None:
-            self._out += self._slots.popleft().frame or ()
+            self._send(self._slots.popleft().frame or [])
         if not self._receiving:
             self._advance()
 
@@ -332,9 +335,17 @@ class Connection(asyncio.BufferedProtocol):
 
     # answering
 
+    def _send(self, frame: Buffers) -> None:
+        """Small answers to requests that came together leave together."""
+        self._out += frame
+        self._out_bytes += sum(map(len, frame))
+        if self._out_bytes >= _FLUSH_BYTES:
+            self._flush()
+
     def _flush(self) -> None:
         if self._out and not self._closed:
             out, self._out = self._out, []
+            self._out_bytes = 0
             self._transport.writelines(out)
 
     def _refuse(self, reason: str) -> None:

@@ -1,5 +1,4 @@
-"""Single facts that outlive a restart: the cluster id, how often a start was unclean, the next producer id.
-"""
+"""Facts that outlive a restart: the cluster id, the count of unclean starts, the next producer id."""
 
 from __future__ import annotations
 

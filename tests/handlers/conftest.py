@@ -1,0 +1,128 @@
+"""A whole broker without sockets or threads: requests go through dispatch as frames, storage is in memory."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from kbroker.apis import BY_KEY
+from kbroker.broker import Broker
+from kbroker.budget import Budget
+from kbroker.catalog.database import Database
+from kbroker.config.settings import Settings
+from kbroker.dispatch import parse
+from kbroker.protocol.codec import decode, encode_bytes
+from kbroker.protocol.headers import (
+    RequestHeader,
+    ResponseHeader,
+    request_header_version,
+    response_header_version,
+)
+from kbroker.protocol.record_codec import Record
+from kbroker.protocol.records import build_batch
+from kbroker.storage.memory import MemoryDirectory
+from kbroker.storage.pending import Pending
+from kbroker.storage.worker import InlineWorker
+from kbroker.topics import Topic
+
+NOW_MS = 1_700_000_000_000
+
+
+class Peer:
+    listener = "PLAINTEXT"
+    local_address = ("127.0.0.1", 19092)
+    peer_host = "127.0.0.1"
+
+
+class ManualTimers:
+    """Callbacks that wait until a test calls them."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        self.waiting.append(callback)
+        return lambda: self.waiting.remove(callback)
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+class Cluster:
+    """The broker, and a client of it."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.now_ms = NOW_MS
+        self.database = Database(None)
+        self.logs = MemoryDirectory()
+        self.timers = ManualTimers()
+        self.broker = self.start(settings)
+
+    def start(self, settings: Mapping[str, str]) -> Broker:
+        """A broker on the same catalog and logs, as after a restart."""
+        return Broker(
+            Settings.load(flags=settings),
+            self.database,
+            self.logs,
+            worker=InlineWorker(),
+            timers=self.timers,
+            budget=Budget(1 << 30),
+            clock=lambda: self.now_ms,
+        )
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> Topic:
+        given = {config.replace("_", "."): value for config, value in configs.items()}
+        return self.broker.topics.create(name, partitions, given, 0).result()
+
+    def produce(self, topic: str, *timestamps: int, partition: int = 0, **batch: Any) -> int:
+        """Append one batch with one record per timestamp; returns its base offset."""
+        records = build_batch([Record(timestamp, b"key", b"value") for timestamp in timestamps], **batch)
+        log = self.broker.find_log(topic, partition)
+        return log.append_as_leader(memoryview(bytearray(records)), self.now_ms).base_offset
+
+    def send(self, request: Any, version: int) -> Any:
+        """The response, or the Pending of one, as it arrives at a client."""
+        schema = type(request).__schema__
+        header = RequestHeader(schema.api_key, version, 7, "test")
+        frame = encode_bytes(header, request_header_version(schema.api_key, version))
+        frame += encode_bytes(request, version)
+        parsed = parse(memoryview(frame), Peer(), self.now_ms)
+        answer = parsed.run(self.broker)
+
+        def received(response: Any) -> Any:
+            wire = b"".join(bytes(part) for part in parsed.frame(response))
+            return _decode(schema.api_key, version, memoryview(wire)[4:])
+
+        if not isinstance(answer, Pending):
+            return received(answer)
+        if answer.done:
+            return received(answer.result())
+        later: Pending[Any] = Pending(answer.abandon)
+        answer.then(lambda settled: later.resolve(received(settled.result())))
+        return later
+
+
+def _decode(api_key: int, version: int, wire: memoryview) -> Any:
+    api = BY_KEY[api_key]
+    module = importlib.import_module(f"kbroker.protocol.messages.{api.module}")
+    header, position = decode(ResponseHeader, response_header_version(api_key, version), wire)
+    assert header.correlation_id == 7
+    response, end = decode(getattr(module, f"{api.name}Response"), version, wire, position)
+    assert end == len(wire)
+    return response
+
+
+@pytest.fixture
+def settings() -> dict[str, str]:
+    """Overridden by tests that need other settings."""
+    return {"node.id": "1"}
+
+
+@pytest.fixture
+def cluster(settings: dict[str, str]) -> Iterator[Cluster]:
+    cluster = Cluster(settings)
+    yield cluster
+    cluster.database.close()

@@ -28,6 +28,7 @@ from kbroker.storage.pending import Pending
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.budget import Budget
+    from kbroker.frame_buffers import FrameBuffers
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -43,6 +44,7 @@ class Host(Protocol):
 
     broker: Broker
     budget: Budget
+    frame_buffers: FrameBuffers
     scratch: memoryview
     max_request_bytes: int
 
@@ -70,6 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         "_draining",
         "_filled",
         "_frame",
+        "_frame_buffer",
         "_host",
         "_on_drained",
         "_out",
@@ -99,6 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._prefix = b""  # the start of an unfinished small frame
         self._frame: memoryview | None = None  # an unfinished large frame
+        self._frame_buffer: bytearray | None = None
         self._filled = 0
         self._backlog: bytearray | None = None  # whole frames that must wait
         self._slots: deque[_Slot] = deque()
@@ -154,7 +158,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._release_read()
                 self._flush()
             else:
-                self._hold(_SIZE.pack(len(frame)), frame)
+                self._hold(_SIZE.pack(len(frame)), frame)  # still counted in the budget
+                self._return_frame_buffer()
 
     def eof_received(self) -> bool:
         return False  # closes the transport
@@ -270,7 +275,8 @@ class Connection(asyncio.BufferedProtocol):
         def granted() -> None:
             self._unreserve = None
             self._reserved_read = size
-            frame = memoryview(bytearray(size))
+            self._frame_buffer = self._host.frame_buffers.take(size)
+            frame = memoryview(self._frame_buffer)[:size]
             frame[: len(start)] = start
             self._frame, self._filled = frame, len(start)
             self._transport.resume_reading()
@@ -354,7 +360,13 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         self.close()
 
+    def _return_frame_buffer(self) -> None:
+        if self._frame_buffer is not None:
+            self._host.frame_buffers.give_back(self._frame_buffer)
+            self._frame_buffer = None
+
     def _release_read(self) -> None:
+        self._return_frame_buffer()
         if self._reserved_read:
             self._host.budget.give_back(self._reserved_read)
             self._reserved_read = 0

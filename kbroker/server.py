@@ -20,6 +20,7 @@ from kbroker.broker import Broker
 from kbroker.budget import Budget
 from kbroker.catalog.database import CatalogError, Database
 from kbroker.connection import SCRATCH_BYTES, Connection
+from kbroker.frame_buffers import FrameBuffers
 from kbroker.threads import ThreadWorker
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Server:
         self._worker = ThreadWorker(self._loop, _IO_THREADS)
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget = Budget(settings["queued.max.request.bytes"])
+        self.frame_buffers = FrameBuffers()
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()

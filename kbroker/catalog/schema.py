@@ -33,4 +33,45 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (resource_type, resource_name, name)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE groups (group_id TEXT PRIMARY KEY, type TEXT NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+
+    -- for the group types that store their members one by one
+    CREATE TABLE group_members (
+        group_id TEXT NOT NULL,
+        member_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        PRIMARY KEY (group_id, member_id)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE group_offsets (
+        group_id TEXT NOT NULL,
+        topic TEXT NOT NULL,
+        partition INTEGER NOT NULL,
+        committed_offset INTEGER NOT NULL,
+        leader_epoch INTEGER NOT NULL,
+        metadata TEXT NOT NULL,
+        commit_timestamp_ms INTEGER NOT NULL,
+        expire_timestamp_ms INTEGER,
+        topic_id BLOB NOT NULL,
+        sequence INTEGER NOT NULL,
+        PRIMARY KEY (group_id, topic, partition)
+    ) WITHOUT ROWID;
+
+    -- offsets of transactions that have not ended
+    CREATE TABLE group_pending_offsets (
+        producer_id INTEGER NOT NULL,
+        group_id TEXT NOT NULL,
+        topic TEXT NOT NULL,
+        partition INTEGER NOT NULL,
+        committed_offset INTEGER NOT NULL,
+        leader_epoch INTEGER NOT NULL,
+        metadata TEXT NOT NULL,
+        commit_timestamp_ms INTEGER NOT NULL,
+        expire_timestamp_ms INTEGER,
+        topic_id BLOB NOT NULL,
+        sequence INTEGER NOT NULL,
+        PRIMARY KEY (producer_id, group_id, topic, partition)
+    ) WITHOUT ROWID;
+    """,
 )

@@ -98,9 +98,9 @@ class MemoryGroupStore:
     def load(self) -> StoredGroups:
         return StoredGroups(
             groups=[StoredGroup(g.group_id, g.type, g.state, dict(g.members)) for g in self._groups.values()],
-            offsets={group_id: dict(offsets) for group_id, offsets in self._offsets.items()},
+            offsets={group_id: dict(offsets) for group_id, offsets in self._offsets.items() if offsets},
             pending_offsets={
-                producer_id: {group_id: dict(offsets) for group_id, offsets in groups.items()}
+                producer_id: {group_id: dict(offsets) for group_id, offsets in groups.items() if offsets}
                 for producer_id, groups in self._pending.items()
             },
         )

@@ -24,8 +24,8 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    known_type = request.election_type in (_PREFERRED, _UNCLEAN)
     asked = request.topic_partitions
+    known_type = request.election_type in (_PREFERRED, _UNCLEAN) or asked == []  # nothing to elect
     if asked is None:
         results = [ReplicaElectionResult(name) for name in broker.topics.names()] if known_type else []
     else:

@@ -74,6 +74,8 @@ def _look_up(
     repeated: bool,
 ) -> Part:
     try:
+        if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if repeated:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, version + 1):
@@ -102,11 +104,7 @@ def _end_offset(log: Log, request: ListOffsetsRequest) -> int:
     """Up to where this client may see."""
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
-    if request.isolation_level == _READ_COMMITTED:
-        return log.last_stable_offset
-    if request.isolation_level == _READ_UNCOMMITTED:
-        return log.high_watermark
-    raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
 
 
 def _find(log: Log, timestamp: int, end_offset: int) -> Found | Pending[Found]:

@@ -7,8 +7,9 @@ advertised.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from kbroker.protocol.messages import module_name
 
 
 class Api(NamedTuple):
@@ -20,7 +21,7 @@ class Api(NamedTuple):
     @property
     def module(self) -> str:
         """The name of its message module and of its handler module."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
+        return module_name(self.name)
 
 
 APIS: tuple[Api, ...] = (

@@ -14,6 +14,7 @@ from kbroker.catalog import topics as topic_rows
 from kbroker.errors import ApiError
 from kbroker.features import Features
 from kbroker.fetch_sessions import FetchSessions
+from kbroker.groups import open_groups
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
 from kbroker.topics import Topic, Topics
@@ -71,6 +72,7 @@ class Broker:
         self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._open_logs: dict[tuple[bytes, int], Log] = {}
+        self.groups = open_groups(self)
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
@@ -133,8 +135,13 @@ class Broker:
             logger.info("clients on listener %s are told to connect to %s:%s", context.listener, *address)
         return address
 
+    def group_configs(self, group_id: str) -> dict[str, str]:
+        """The configs that were set on a group."""
+        return {}
+
     def close(self) -> None:
         """Nothing more is asked of it; what it owns is closed by the server."""
+        self.groups.close()
 
     # internals
 

@@ -19,6 +19,7 @@ from kbroker.errors import error_code
 from kbroker.protocol.codec import ProtocolError, decode, encode
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader, request_header_version, response_header_version
+from kbroker.protocol.messages import request_type, response_type
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -58,15 +59,14 @@ def _bind(api_key: int, version: int) -> Endpoint:
         raise BadRequest(f"unknown API key {api_key}")
     if not api.min_version <= version <= api.max_version:
         raise BadRequest(f"{api.name} version {version} is not supported")
-    messages = importlib.import_module(f"kbroker.protocol.messages.{api.module}")
     handler = importlib.import_module(f"kbroker.handlers.{api.module}")
     endpoint = Endpoint(
         name=api.name,
         version=version,
         header_version=request_header_version(api_key, version),
         flexible_response=response_header_version(api_key, version) == 1,
-        request=getattr(messages, f"{api.name}Request"),
-        response=getattr(messages, f"{api.name}Response"),
+        request=request_type(api_key),
+        response=response_type(api_key),
         handle=handler.handle,
         refuse=getattr(handler, "refuse", None),
     )

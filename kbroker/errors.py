@@ -6,6 +6,7 @@ import logging
 
 from kbroker.catalog.database import CatalogError, CatalogFull
 from kbroker.config.definition import InvalidConfig
+from kbroker.coordinators.groups.errors import GROUP_ERRORS
 from kbroker.protocol import record_errors as records
 from kbroker.protocol.errors import ErrorCode
 from kbroker.storage import errors as storage
@@ -42,6 +43,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     InvalidConfig: ErrorCode.INVALID_CONFIG,
     CatalogFull: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     CatalogError: ErrorCode.UNKNOWN_SERVER_ERROR,
+    **GROUP_ERRORS,
 }
 
 

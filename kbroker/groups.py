@@ -1,0 +1,105 @@
+"""The group coordinator, given what it needs of the broker: settings, topics, the catalog, time."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kbroker.catalog.groups import CatalogGroupStore
+from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings, MigrationPolicy
+from kbroker.coordinators.groups.coordinator import GroupCoordinator
+from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
+from kbroker.coordinators.timers import Timers
+from kbroker.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.config.settings import Settings
+    from kbroker.topics import Topic, Topics
+
+
+class TopicsView:
+    """The TopicView of the group coordinator."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def partition_count(self, name: str) -> int | None:
+        topic = self._topics.get(name)
+        return None if topic is None else topic.partitions
+
+    def topic_id(self, name: str) -> bytes | None:
+        topic = self._topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._topics.get_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    def names(self) -> Iterable[str]:
+        return self._topics.names()
+
+
+def open_groups(broker: Broker) -> GroupCoordinator:
+    """The coordinator with all it knew before the last stop, ticking."""
+    timers = Timers()
+    coordinator = GroupCoordinator(
+        GroupEnvironment(
+            store=CatalogGroupStore(broker.database),
+            topics=TopicsView(broker.topics),
+            new_id=lambda: str(uuid.uuid4()),
+            settings=_group_settings(broker.settings),
+            timers=timers,
+        ),
+        lambda group_id: _consumer_group_settings(broker, group_id),
+    )
+    deadlines = Deadlines(broker.timers, broker.clock, coordinator.tick, coordinator.next_deadline)
+    timers.on_sooner = lambda: broker.timers.soon(deadlines.arm)
+    coordinator.load(broker.clock())
+    broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
+    return coordinator
+
+
+def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:
+    if exists:
+        coordinator.topic_changed(topic.name)
+    else:
+        coordinator.topic_deleted(topic.name)
+
+
+def _group_settings(settings: Settings) -> GroupSettings:
+    delay_is_set = settings.text("group.initial.rebalance.delay.ms") is not None
+    return GroupSettings(
+        group_min_session_timeout_ms=settings["group.min.session.timeout.ms"],
+        group_max_session_timeout_ms=settings["group.max.session.timeout.ms"],
+        group_max_size=settings["group.max.size"],
+        group_initial_rebalance_delay_ms=(
+            settings["group.initial.rebalance.delay.ms"] if delay_is_set else None
+        ),
+        offset_metadata_max_bytes=settings["offset.metadata.max.bytes"],
+        offsets_retention_minutes=settings["offsets.retention.minutes"],
+        offsets_retention_check_interval_ms=settings["offsets.retention.check.interval.ms"],
+    )
+
+
+def _consumer_group_settings(broker: Broker, group_id: str) -> ConsumerGroupSettings:
+    settings = broker.settings
+    values = settings.group_values(broker.group_configs(group_id))
+    return ConsumerGroupSettings(
+        session_timeout_ms=int(str(values["consumer.session.timeout.ms"])),
+        heartbeat_interval_ms=int(str(values["consumer.heartbeat.interval.ms"])),
+        assignment_interval_ms=(
+            settings["group.consumer.assignment.interval.ms"]
+            if settings.text("group.consumer.assignment.interval.ms") is not None
+            else None
+        ),
+        max_size=settings["group.consumer.max.size"],
+        assignors=tuple(_assignor_name(name) for name in settings["group.consumer.assignors"]),
+        migration_policy=MigrationPolicy(settings["group.consumer.migration.policy"].lower()),
+    )
+
+
+def _assignor_name(name: str) -> str:
+    """Kafka takes class names too; the two it ships are those we have."""
+    return {"UniformAssignor": "uniform", "RangeAssignor": "range"}.get(name.rpartition(".")[2], name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -45,21 +46,30 @@ PRIMITIVES: dict[FieldType, st.SearchStrategy[Any]] = {
 }
 
 
+Limits = Callable[[Field], st.SearchStrategy[Any] | None]
+
+
+def no_limits(f: Field) -> None:
+    """Any value of the field's type."""
+
+
 @cache
-def messages(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
-    """Objects that set fields of this version only."""
-    fields = {f.name: values(f, version) for f in schema_of(cls) if f.present(version)}
+def messages(cls: type[Any], version: int, limits: Limits = no_limits) -> st.SearchStrategy[Any]:
+    """Objects that set fields of this version only. `limits` may give some fields a strategy of their own."""
+    fields = {f.name: values(f, version, limits) for f in schema_of(cls) if f.present(version)}
     return st.builds(cls, **fields)
 
 
-def values(f: Field, version: int) -> st.SearchStrategy[Any]:
-    strategy = of_type(f.type, version)
+def values(f: Field, version: int, limits: Limits) -> st.SearchStrategy[Any]:
+    strategy = limits(f)
+    if strategy is None:
+        strategy = of_type(f.type, version, limits)
     if f.nullable(version):
         strategy = st.none() | strategy
     return st.just(f.default_value()) | strategy if f.tag is not None else strategy
 
 
-def of_type(type_: FieldType, version: int) -> st.SearchStrategy[Any]:
+def of_type(type_: FieldType, version: int, limits: Limits) -> st.SearchStrategy[Any]:
     if isinstance(type_, Array):
-        return st.lists(of_type(type_.of, version), max_size=3)
-    return messages(type_, version) if isinstance(type_, type) else PRIMITIVES[type_]
+        return st.lists(of_type(type_.of, version, limits), max_size=3)
+    return messages(type_, version, limits) if isinstance(type_, type) else PRIMITIVES[type_]

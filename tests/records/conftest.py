@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from java_records import JavaRecords
+
+from tests.records.java_records import JavaRecords
 
 # The first use of a codec loads its library, and the machine may be busy: time is no failure here.
 settings.register_profile("no deadline", deadline=None)

@@ -12,7 +12,6 @@ import zstandard
 from aiokafka import codec as aiokafka_codec
 from hypothesis import given
 from hypothesis import strategies as st
-from record_strategies import CODECS
 
 from kbroker.protocol.compression import (
     CODEC_NAMES,
@@ -33,6 +32,7 @@ from kbroker.protocol.record_errors import (
     RecordError,
     UnsupportedCompression,
 )
+from tests.records.record_strategies import CODECS
 
 COMPRESSING = (GZIP, SNAPPY, LZ4, ZSTD)
 DATA = b"".join(b"%d: the quick brown fox\n" % n for n in range(20_000))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from aiokafka.record.control_record import ABORT_MARKER, COMMIT_MARKER, ControlRecord
-from java_records import JavaRecords
 from kafka.record.default_records import DefaultRecordBatch
 
 from kbroker.protocol.records import (
@@ -19,6 +18,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_stored_batch,
 )
+from tests.records.java_records import JavaRecords
 
 MARKER = {
     "producer_id": 4000,

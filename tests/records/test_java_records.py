@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from java_records import JavaRecords
-from record_strategies import CODECS, at_offsets, record_lists
 
 from kbroker.protocol import compression
 from kbroker.protocol.records import (
@@ -17,6 +15,8 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_records,
 )
+from tests.records.java_records import JavaRecords
+from tests.records.record_strategies import CODECS, at_offsets, record_lists
 
 pytestmark = pytest.mark.java
 

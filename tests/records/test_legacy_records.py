@@ -9,10 +9,8 @@ import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatch as AiokafkaBatch
 from hypothesis import given
 from hypothesis import strategies as st
-from java_records import JavaRecords
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
-from record_strategies import LEGACY_CODECS, at_offsets, plain_record_lists, record_lists
 
 from kbroker.protocol import compression
 from kbroker.protocol.legacy_records import (
@@ -39,6 +37,8 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_records,
 )
+from tests.records.java_records import JavaRecords
+from tests.records.record_strategies import LEGACY_CODECS, at_offsets, plain_record_lists, record_lists
 
 RECORDS = at_offsets([Record(1000, b"a", b"1"), Record(1005, None, b"x" * 500), Record(999, b"c", None)])
 formats = pytest.mark.parametrize("magic", [0, 1])

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from java_records import JavaRecords
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from kbroker.protocol.murmur2 import murmur2, partition_for_key
+from tests.records.java_records import JavaRecords
 
 
 @pytest.mark.parametrize(

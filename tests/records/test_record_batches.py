@@ -7,7 +7,6 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_strategies import CODECS, at_offsets, record_lists
 
 from kbroker.protocol import compression
 from kbroker.protocol.record_batch import assemble_batch
@@ -35,6 +34,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_stored_batch,
 )
+from tests.records.record_strategies import CODECS, at_offsets, record_lists
 
 RECORDS = [Record(1000, b"a", b"1"), Record(1002, b"b", b"2"), Record(1001, None, None)]
 

@@ -10,7 +10,6 @@ import kafka.record.default_records as kafka_records
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_strategies import CODECS, at_offsets, record_lists, timed_record_lists
 
 from kbroker.protocol.records import (
     Record,
@@ -20,6 +19,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_records,
 )
+from tests.records.record_strategies import CODECS, at_offsets, record_lists, timed_record_lists
 
 kafka_python = kafka_records.DefaultRecordBatchBuilder, kafka_records.DefaultRecordBatch
 aiokafka = aiokafka_records.DefaultRecordBatchBuilder, aiokafka_records.DefaultRecordBatch

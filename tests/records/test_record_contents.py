@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_strategies import CODECS, at_offsets, record_lists
 
 from kbroker.protocol.record_batch import assemble_batch
 from kbroker.protocol.record_codec import encode_varint
@@ -25,6 +24,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_records,
 )
+from tests.records.record_strategies import CODECS, at_offsets, record_lists
 
 RECORDS = [Record(1000, b"a", b"1", (("h", b"x"),)), Record(1002, b"b", None), Record(1001, None, b"3")]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from java_records import JavaRecords
-from record_strategies import CODECS, record_lists
 
 from kbroker.protocol.records import (
     Record,
@@ -18,6 +16,8 @@ from kbroker.protocol.records import (
     stamp_append_time,
     validate_stored_batch,
 )
+from tests.records.java_records import JavaRecords
+from tests.records.record_strategies import CODECS, record_lists
 
 PRODUCER = {"producer_id": 5, "producer_epoch": 1, "base_sequence": 40}
 RECORDS = [

@@ -4,6 +4,8 @@ import pytest
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, ResourceType
 
+from compat.harness.waiting import eventually
+
 SET, DELETE = AlterConfigOpType.SET, AlterConfigOpType.DELETE
 APPEND, SUBTRACT = AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT
 
@@ -15,6 +17,10 @@ def result(futures):
 
 def topic_configs(admin, topic):
     return result(admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
+
+
+def becomes(admin, topic, name, expected):
+    eventually(lambda: topic_configs(admin, topic)[name].value, lambda found: found == expected)
 
 
 def incremental(admin, topic, name, value, operation):
@@ -42,13 +48,13 @@ def test_configs_of_an_unknown_topic_are_refused(admin, topic):
 def test_incremental_alterations(admin, new_topic):
     topic = new_topic()
     incremental(admin, topic, "retention.ms", "5000", SET)
-    assert topic_configs(admin, topic)["retention.ms"].value == "5000"
+    becomes(admin, topic, "retention.ms", "5000")
     incremental(admin, topic, "retention.ms", None, DELETE)
-    assert topic_configs(admin, topic)["retention.ms"].value == "604800000"
+    becomes(admin, topic, "retention.ms", "604800000")
     incremental(admin, topic, "cleanup.policy", "compact", APPEND)
-    assert topic_configs(admin, topic)["cleanup.policy"].value == "delete,compact"
+    becomes(admin, topic, "cleanup.policy", "delete,compact")
     incremental(admin, topic, "cleanup.policy", "delete", SUBTRACT)
-    assert topic_configs(admin, topic)["cleanup.policy"].value == "compact"
+    becomes(admin, topic, "cleanup.policy", "compact")
 
 
 def test_the_legacy_call_replaces_all_configs(admin, new_topic):
@@ -56,9 +62,8 @@ def test_the_legacy_call_replaces_all_configs(admin, new_topic):
     resource = ConfigResource(ResourceType.TOPIC, topic, set_config={"segment.ms": "60000"})
     with pytest.deprecated_call():
         result(admin.alter_configs([resource]))
-    configs = topic_configs(admin, topic)
-    assert configs["segment.ms"].value == "60000"
-    assert configs["retention.ms"].value == "604800000"
+    becomes(admin, topic, "segment.ms", "60000")
+    becomes(admin, topic, "retention.ms", "604800000")
 
 
 @pytest.mark.parametrize(("name", "value"), [("retention.ms", "soon"), ("no.such.config", "1")])

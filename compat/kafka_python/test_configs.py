@@ -25,6 +25,10 @@ def value(admin, topic, name):
     return describe(admin, TOPIC, topic)[name]["value"]
 
 
+def becomes(admin, topic, name, expected):
+    eventually(lambda: value(admin, topic, name), lambda found: found == expected)
+
+
 def test_a_topic_has_every_config_of_kafka_with_its_default(admin, new_topic):
     configs = describe(admin, TOPIC, new_topic())
     assert len(configs) == 33
@@ -63,22 +67,22 @@ def test_only_the_names_asked_for_are_described(admin, new_topic):
 def test_a_topic_config_can_be_altered(admin, new_topic, incremental):
     topic = new_topic(segment_ms="5000000")
     assert alter(admin, TOPIC, topic, {"retention.ms": "77777"}, incremental=incremental) == "OK"
-    assert value(admin, topic, "retention.ms") == "77777"
+    becomes(admin, topic, "retention.ms", "77777")
     assert value(admin, topic, "segment.ms") == "5000000"
 
 
 def test_a_deleted_config_falls_back_to_its_default(admin, new_topic):
     topic = new_topic(retention_ms="1234")
     assert alter(admin, TOPIC, topic, {"retention.ms": (AlterConfigOp.DELETE, None)}) == "OK"
-    assert value(admin, topic, "retention.ms") == "604800000"
+    becomes(admin, topic, "retention.ms", "604800000")
 
 
 def test_list_configs_can_be_appended_and_subtracted(admin, new_topic):
     topic = new_topic()
     assert alter(admin, TOPIC, topic, {"cleanup.policy": (AlterConfigOp.APPEND, "compact")}) == "OK"
-    assert value(admin, topic, "cleanup.policy") == "delete,compact"
+    becomes(admin, topic, "cleanup.policy", "delete,compact")
     assert alter(admin, TOPIC, topic, {"cleanup.policy": (AlterConfigOp.SUBTRACT, "delete")}) == "OK"
-    assert value(admin, topic, "cleanup.policy") == "compact"
+    becomes(admin, topic, "cleanup.policy", "compact")
 
 
 def test_only_lists_can_be_appended_to(admin, new_topic):
@@ -112,7 +116,7 @@ def test_configs_of_an_unknown_topic_cannot_be_altered(admin, topic):
 def test_reset_configs_removes_what_was_set(admin, new_topic):
     topic = new_topic(retention_ms="1234", segment_ms="5000000")
     admin.reset_configs([ConfigResource(TOPIC, topic, {})])
-    assert describe(admin, TOPIC, topic, config_filter="modified") == {}
+    eventually(lambda: describe(admin, TOPIC, topic, config_filter="modified") == {})
 
 
 def test_broker_configs_are_described(admin, kafka_server):

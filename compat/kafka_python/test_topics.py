@@ -5,6 +5,8 @@ import uuid
 import pytest
 from kafka import errors
 
+from compat.harness.waiting import eventually
+
 
 def partition_count(admin, topic):
     (description,) = admin.describe_topics([topic])
@@ -80,6 +82,7 @@ def test_the_shortest_and_the_longest_name_are_accepted(admin, topic, name_lengt
     name = topic[-1] if name_length == 1 else topic.ljust(name_length, "x")
     if name in admin.list_topics():
         admin.delete_topics([name])
+        eventually(lambda: name not in admin.list_topics())
     admin.create_topics([name], wait_for_metadata=True)
     assert name in admin.list_topics()
 
@@ -131,7 +134,7 @@ def test_a_deleted_topic_is_gone_and_can_be_created_again_with_a_new_id(admin, n
     topic = new_topic()
     (before,) = admin.describe_topics([topic])
     admin.delete_topics([topic])
-    assert topic not in admin.list_topics()
+    eventually(lambda: topic not in admin.list_topics())
     admin.create_topics([topic], wait_for_metadata=True)
     (after,) = admin.describe_topics([topic])
     assert after["topic_id"] != before["topic_id"]
@@ -150,7 +153,7 @@ def test_describing_an_unknown_topic_tells_so(admin, topic):
 def test_partitions_can_be_added(admin, new_topic):
     topic = new_topic(partitions=2)
     admin.create_partitions({topic: 5})
-    assert partition_count(admin, topic) == 5
+    eventually(lambda: partition_count(admin, topic) == 5)
 
 
 def test_partitions_are_not_added_when_only_validating(admin, new_topic):

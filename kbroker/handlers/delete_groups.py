@@ -1,0 +1,42 @@
+"""DeleteGroups 0–2: delete empty groups, with their offsets (KIP-229)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import describe
+from kbroker.joining import join
+from kbroker.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: DeleteGroupsRequest, context: RequestContext
+) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
+    results = [_delete(broker, name, context) for name in dict.fromkeys(request.groups_names)]
+    return join(results, lambda results: DeleteGroupsResponse(results=results))
+
+
+def _delete(
+    broker: Broker, group_id: str, context: RequestContext
+) -> DeletableGroupResult | Pending[DeletableGroupResult]:
+    result: Pending[DeletableGroupResult] = Pending()
+
+    def settle(deleted: Pending[None]) -> None:
+        try:
+            deleted.result()
+        except Exception as error:
+            result.resolve(DeletableGroupResult(group_id, describe(error)[0]))
+        else:
+            result.resolve(DeletableGroupResult(group_id))
+
+    broker.groups.delete_group(group_id, context.now_ms).then(settle)
+    return result.result() if result.done else result

@@ -1,0 +1,51 @@
+"""DescribeGroups 0–6: state, protocol and members of classic groups.
+
+3 adds authorized operations (KIP-430), 4 static members (KIP-345). A group that is missing, or of another
+type, is Dead; from 6 on it is GROUP_ID_NOT_FOUND too (KIP-1043).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.authorized_operations import GROUP_OPERATIONS
+from kbroker.coordinators.groups.errors import GroupIdNotFound
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_FIRST_WITH_NOT_FOUND = 6
+
+
+def handle(broker: Broker, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[_group(broker, name, request, context) for name in request.groups])
+
+
+def _group(
+    broker: Broker, group_id: str, request: DescribeGroupsRequest, context: RequestContext
+) -> DescribedGroup:
+    try:
+        description = broker.groups.describe_classic(group_id)
+    except GroupIdNotFound as error:
+        dead = DescribedGroup(group_id=group_id, group_state="Dead")
+        if context.api_version >= _FIRST_WITH_NOT_FOUND:
+            dead.error_code, dead.error_message = ErrorCode.GROUP_ID_NOT_FOUND, str(error)
+        return dead
+    described = DescribedGroup(
+        group_id=group_id,
+        group_state=description.state,
+        protocol_type=description.protocol_type,
+        protocol_data=description.protocol_name,
+        members=[DescribedGroupMember(*member) for member in description.members],
+    )
+    if request.include_authorized_operations:
+        described.authorized_operations = GROUP_OPERATIONS
+    return described

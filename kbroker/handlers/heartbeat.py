@@ -1,0 +1,25 @@
+"""Heartbeat 0–4: a member of a classic group is alive, and hears of rebalances.
+
+3 adds static members (KIP-345).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    broker.groups.heartbeat(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        context.now_ms,
+    )
+    return HeartbeatResponse()

@@ -1,0 +1,59 @@
+"""JoinGroup 0–9: become or stay a member of a classic group; the answer waits for the others.
+
+From 4 on a new dynamic member is first given its id (KIP-394), from 5 on members may be static (KIP-345), 7
+names the protocol type (KIP-559), 8 brings a reason (KIP-800), 9 tells a returning static leader not to
+assign (KIP-814). Version 0 has no rebalance timeout: its session timeout serves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.classic_protocol import JoinRequest, JoinResult
+from kbroker.errors import describe
+from kbroker.joining import mapped
+from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.storage.pending import Pending
+
+
+def handle(
+    broker: Broker, request: JoinGroupRequest, context: RequestContext
+) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+    version = context.api_version
+    join = JoinRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=context.client_id or "",
+        client_host=f"/{context.peer_host}",
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms if version else request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        member_id_required=version >= 4,
+        can_skip_assignment=version >= 9,
+        reason=request.reason,
+    )
+    return mapped(broker.groups.join_group(join, context.now_ms), _response)
+
+
+def _response(result: JoinResult) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=result.generation_id,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=[JoinGroupResponseMember(*member) for member in result.members],
+    )
+
+
+def refuse(request: JoinGroupRequest, context: RequestContext, error: BaseException) -> JoinGroupResponse:
+    code, _ = describe(error)
+    member_id = getattr(error, "member_id", None)
+    return JoinGroupResponse(error_code=code, member_id=request.member_id if member_id is None else member_id)

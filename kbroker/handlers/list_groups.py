@@ -1,0 +1,16 @@
+"""ListGroups 0–5: all groups; 4 adds states and a filter by them (KIP-518), 5 likewise types (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(broker: Broker, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+    listed = broker.groups.list_groups(request.states_filter, request.types_filter)
+    return ListGroupsResponse(groups=[ListedGroup(*group) for group in listed])

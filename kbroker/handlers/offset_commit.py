@@ -1,0 +1,98 @@
+"""OffsetCommit 0–10: keep how far a group has read; answered when it is stored.
+
+1 brings member and generation, 2–4 a retention time, 6 the leader epoch (KIP-320), 7 static members
+(KIP-345), 9 member epochs (KIP-848), 10 topic ids (KIP-848; one that nobody knows is UNKNOWN_TOPIC_ID). The
+commit timestamp of 1 is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.offsets import CommitRequest, CommitResults, NewOffset
+from kbroker.coordinators.groups.store import TopicPartition
+from kbroker.errors import describe
+from kbroker.joining import mapped
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.storage.pending import Pending
+
+_FIRST_WITH_TOPIC_IDS = 10
+
+
+def handle(
+    broker: Broker, request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
+    by_id = context.api_version >= _FIRST_WITH_TOPIC_IDS
+    if by_id:
+        for topic in request.topics:
+            found = broker.topics.get_by_id(topic.topic_id)
+            topic.name = found.name if found else ""
+    commit = CommitRequest(
+        group_id=request.group_id,
+        offsets=[
+            NewOffset(
+                topic.name,
+                partition.partition_index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+                topic.topic_id,
+            )
+            for topic in request.topics
+            if topic.name or not by_id
+            for partition in topic.partitions
+        ],
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_or_epoch=request.generation_id_or_member_epoch,
+        api_version=context.api_version,
+        retention_ms=request.retention_time_ms,
+    )
+
+    def answer(results: CommitResults) -> OffsetCommitResponse:
+        def code(topic: OffsetCommitRequestTopic, partition: int) -> int:
+            if by_id and not topic.name:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            error = results[TopicPartition(topic.name, partition)]
+            return ErrorCode.NONE if error is None else describe(error)[0]
+
+        return _response(request, code)
+
+    return mapped(broker.groups.offsets.commit(commit, context.now_ms), answer)
+
+
+def refuse(
+    request: OffsetCommitRequest, context: RequestContext, error: BaseException
+) -> OffsetCommitResponse:
+    code, _ = describe(error)
+    return _response(request, lambda topic, partition: code)
+
+
+def _response(
+    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int]
+) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name,
+                topic.topic_id,
+                [
+                    OffsetCommitResponsePartition(p.partition_index, code(topic, p.partition_index))
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,38 @@
+"""OffsetDelete 0: forget a group's offsets of topics that it does not read (KIP-496)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.offsets import CommitResults
+from kbroker.coordinators.groups.store import TopicPartition
+from kbroker.errors import describe
+from kbroker.joining import mapped
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.storage.pending import Pending
+
+
+def handle(
+    broker: Broker, request: OffsetDeleteRequest, context: RequestContext
+) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
+    partitions = [TopicPartition(t.name, p.partition_index) for t in request.topics for p in t.partitions]
+
+    def answer(results: CommitResults) -> OffsetDeleteResponse:
+        topics: dict[str, OffsetDeleteResponseTopic] = {}
+        for (name, partition), error in results.items():
+            topic = topics.setdefault(name, OffsetDeleteResponseTopic(name))
+            code = ErrorCode.NONE if error is None else describe(error)[0]
+            topic.partitions.append(OffsetDeleteResponsePartition(partition, code))
+        return OffsetDeleteResponse(topics=list(topics.values()))
+
+    return mapped(broker.groups.offsets.delete(request.group_id, partitions), answer)

@@ -1,0 +1,161 @@
+"""OffsetFetch 0–10: how far groups have read; some partitions, or all (null topics, from 2 on).
+
+7 adds require_stable (KIP-447: UNSTABLE_OFFSET_COMMIT while a transaction is open), 8 several groups
+(KIP-709), 9 member epochs and 10 topic ids (KIP-848). A partition without an offset has -1 and no error.
+Before 8 a group's error is the answer's own, before 2 that of each partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.offsets import FetchResults
+from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
+from kbroker.errors import describe
+from kbroker.joining import join, mapped
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_FIRST_WITH_GROUP_ERROR = 2
+_FIRST_WITH_GROUPS = 8
+_FIRST_WITH_TOPIC_IDS = 10
+_NO_OFFSET = -1
+
+
+def handle(
+    broker: Broker, request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
+    if context.api_version >= _FIRST_WITH_GROUPS:
+        groups = [_fetch(broker, group, request.require_stable, context) for group in request.groups]
+        return join(groups, lambda groups: OffsetFetchResponse(groups=groups))
+    topics = request.topics
+    group = OffsetFetchRequestGroup(
+        group_id=request.group_id,
+        topics=None
+        if topics is None
+        else [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in topics
+        ],
+    )
+    answer = _fetch(broker, group, request.require_stable, context)
+    return mapped(answer, lambda answer: _single(answer, group, context.api_version))
+
+
+def _fetch(
+    broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+    by_id = context.api_version >= _FIRST_WITH_TOPIC_IDS
+    topics = group.topics
+    if topics is not None and by_id:
+        for topic in topics:
+            found = broker.topics.get_by_id(topic.topic_id)
+            topic.name = found.name if found else ""
+    partitions = None
+    if topics is not None:
+        partitions = [TopicPartition(t.name, p) for t in topics if t.name for p in t.partition_indexes]
+    fetched = broker.groups.offsets.fetch(
+        group.group_id,
+        partitions,
+        member_id=group.member_id,
+        member_epoch=group.member_epoch,
+        require_stable=require_stable,
+    )
+    answer: Pending[OffsetFetchResponseGroup] = Pending(fetched.abandon)
+
+    def settle(settled: Pending[FetchResults]) -> None:
+        try:
+            results = settled.result()
+        except Exception as error:
+            answer.resolve(OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0]))
+            return
+        found = _all_topics(broker, results, by_id=by_id) if topics is None else topics
+        answer.resolve(OffsetFetchResponseGroup(group.group_id, [_topic(t, results, by_id) for t in found]))
+
+    fetched.then(settle)
+    return answer.result() if answer.done else answer
+
+
+def _all_topics(broker: Broker, results: FetchResults, *, by_id: bool) -> list[OffsetFetchRequestTopics]:
+    topics: dict[str, OffsetFetchRequestTopics] = {}
+    for name, partition in results:
+        if name not in topics:
+            found = broker.topics.get(name)
+            if found is None and by_id:
+                continue
+            topics[name] = OffsetFetchRequestTopics(name, found.topic_id if found else bytes(16))
+        topics[name].partition_indexes.append(partition)
+    return list(topics.values())
+
+
+def _topic(topic: OffsetFetchRequestTopics, results: FetchResults, by_id: bool) -> OffsetFetchResponseTopics:
+    partitions = []
+    for index in topic.partition_indexes:
+        partition = OffsetFetchResponsePartitions(index, _NO_OFFSET, metadata="")
+        if by_id and not topic.name:
+            partition.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            result = results.get(TopicPartition(topic.name, index))
+            if isinstance(result, CommittedOffset):
+                partition.committed_offset = result.offset
+                partition.committed_leader_epoch = result.leader_epoch
+                partition.metadata = result.metadata
+            elif result is not None:
+                partition.error_code = describe(result)[0]
+        partitions.append(partition)
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+
+
+def _single(
+    answer: OffsetFetchResponseGroup, group: OffsetFetchRequestGroup, version: int
+) -> OffsetFetchResponse:
+    """The answer's form before it could hold several groups."""
+    if answer.error_code and version < _FIRST_WITH_GROUP_ERROR:
+        return OffsetFetchResponse(
+            topics=[
+                OffsetFetchResponseTopic(
+                    topic.name,
+                    [
+                        OffsetFetchResponsePartition(
+                            index, _NO_OFFSET, metadata="", error_code=answer.error_code
+                        )
+                        for index in topic.partition_indexes
+                    ],
+                )
+                for topic in group.topics or ()
+            ]
+        )
+    return OffsetFetchResponse(
+        error_code=answer.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                topic.name,
+                [
+                    OffsetFetchResponsePartition(
+                        p.partition_index,
+                        p.committed_offset,
+                        p.committed_leader_epoch,
+                        p.metadata,
+                        p.error_code,
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in answer.topics
+        ],
+    )

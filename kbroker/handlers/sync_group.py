@@ -1,0 +1,41 @@
+"""SyncGroup 0–5: the leader of a classic group brings the assignment, everybody gets its own.
+
+3 adds static members (KIP-345). From 5 on both sides name the protocol (KIP-559): the client has to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.classic_protocol import SyncRequest, SyncResult
+from kbroker.coordinators.groups.errors import InconsistentGroupProtocol
+from kbroker.joining import mapped
+from kbroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.storage.pending import Pending
+
+
+def handle(
+    broker: Broker, request: SyncGroupRequest, context: RequestContext
+) -> SyncGroupResponse | Pending[SyncGroupResponse]:
+    if context.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        raise InconsistentGroupProtocol("the protocol type and name are missing")
+    sync = SyncRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_id=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={given.member_id: bytes(given.assignment) for given in request.assignments},
+    )
+    return mapped(broker.groups.sync_group(sync, context.now_ms), _response)
+
+
+def _response(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=result.protocol_type, protocol_name=result.protocol_name, assignment=result.assignment
+    )

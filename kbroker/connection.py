@@ -300,6 +300,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(request.frame(answer))
         except BadRequest as refusal:
             self._refuse(str(refusal))
+        except Exception:
+            logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
+            self.close()
 
     def _await(self, request: Request, pending: Pending[Any]) -> None:
         slot = _Slot(request, pending, None)

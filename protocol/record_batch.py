@@ -254,7 +254,10 @@ def iter_batches(buf: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]
 
 def assemble_batch(header: BatchHeader, payload: Buffer) -> bytes:
     """The batch of a header and its payload, compressed as the header says, with its length and checksum."""
-    out = bytearray(HEADER.pack(*header))
+    try:
+        out = bytearray(HEADER.pack(*header))
+    except struct.error:
+        raise InvalidRecord(f"fields beyond their size in {header}") from None
     out += payload
     _LENGTH.pack_into(out, _LENGTH_POSITION, len(out) - LOG_OVERHEAD)
     _CRC.pack_into(out, _CRC_POSITION, crc32c(memoryview(out)[_ATTRIBUTES_POSITION:]))

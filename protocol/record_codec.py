@@ -56,6 +56,8 @@ class RecordSpan(NamedTuple):
     has_value: bool
 
 
+_MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
 
 
@@ -122,6 +124,8 @@ def decode_records(
                 pos += 1
             else:
                 offset_delta, pos = rest(data, pos)
+                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
+                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
 
             byte = data[pos]
             pos += 1
@@ -164,16 +168,13 @@ def decode_records(
                 headers, pos = _decode_headers(data, pos, end, index)
             if pos != end:
                 raise InvalidRecord(f"the parts of a record end at {pos}, the record at {end}", index)
-            yield make(
-                (
-                    base_timestamp + timestamp if log_append_time is None else log_append_time,
-                    key,
-                    value,
-                    headers,
-                    base_offset + offset_delta,
-                    offset_delta,
-                )
-            )
+            if log_append_time is not None:
+                timestamp = log_append_time
+            else:
+                timestamp += base_timestamp
+                if not _MIN_INT64 <= timestamp <= _MAX_INT64:
+                    raise InvalidRecord(f"timestamp {timestamp} is no int64", index)
+            yield make((timestamp, key, value, headers, base_offset + offset_delta, offset_delta))
     except IndexError:
         raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
     if pos != total:
@@ -221,6 +222,8 @@ def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
                 pos += 1
             else:
                 offset_delta, pos = rest(data, pos)
+                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
+                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
 
             byte = data[pos]
             pos += 1
@@ -296,6 +299,10 @@ def encode_varint(value: int) -> bytes:
     zigzag = (value << 1) ^ (value >> 63)
     if zigzag < 0x80:
         return _SHORT_VARINTS[zigzag]
+    if zigzag < 0x4000:
+        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
+    if zigzag >> 64:
+        raise InvalidRecord(f"{value} is no int64")
     out = bytearray()
     while zigzag > 0x7F:
         out.append(zigzag & 0x7F | 0x80)

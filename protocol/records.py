@@ -114,7 +114,6 @@ __all__ = [
 ]
 
 MAX_DECOMPRESSED_BYTES: Final = 128 << 20
-_MAX_INT64: Final = 2**63 - 1
 
 _CONTROL_KEY: Final = struct.Struct(">hh")  # version, type
 _CONTROL_VALUE: Final = struct.Struct(">hi")  # version, coordinator epoch
@@ -162,8 +161,6 @@ def validate_records(batch: Buffer, *, compacted: bool = False, limit: int = MAX
             raise InvalidRecord(f"offset delta {record.offset_delta} where {index} is due", index)
         if compacted and record.key is None:
             raise InvalidRecord("a compacted topic takes no record without a key", index)
-        if not -_MAX_INT64 <= record.timestamp <= _MAX_INT64:
-            raise InvalidRecord(f"timestamp {record.timestamp} is no int64", index)
         max_timestamp = max(max_timestamp, record.timestamp)
     return max_timestamp
 

@@ -130,14 +130,16 @@ def test_a_compacted_topic_takes_no_record_without_a_key() -> None:
     assert caught.value.index == 2
 
 
-def test_deep_validation_refuses_a_timestamp_that_is_no_int64() -> None:
+def test_timestamps_beyond_int64_are_invalid() -> None:
     batch = build_batch([Record(2**63 - 1, None, None)] * 2)
-    payload = payload_of(batch, read_header(batch))
-    later = record_bytes(b"\0" + encode_varint(1) + encode_varint(1) + b"\1\1\0")
     header = read_header(batch)
-    first = payload[: len(payload) // 2]
+    payload = payload_of(batch, header)
+    later = record_bytes(b"\0" + encode_varint(1) + encode_varint(1) + b"\1\1\0")
     with pytest.raises(InvalidRecord):
-        validate_records(assemble_batch(header, first + later))
+        list(iter_records(assemble_batch(header, payload[: len(payload) // 2] + later)))
+    for timestamps in ((2**63,), (2**63 - 1, -(2**63)), (-2, 2**63 - 1)):
+        with pytest.raises(InvalidRecord):
+            build_batch([Record(timestamp, None, None) for timestamp in timestamps])
 
 
 @pytest.mark.parametrize(
@@ -166,6 +168,7 @@ def test_deep_validation_refuses_a_timestamp_that_is_no_int64() -> None:
         record_bytes(b"\0\0\0\1\1\2\2a\4x"),
         record_bytes(b"\0" + b"\xff" * 9 + b"\x02\0\1\1\0"),  # 65 bits of timestamp
         record_bytes(b"\0" + b"\xff" * 10 + b"\0\0\1\1\0"),
+        record_bytes(b"\0\0" + encode_varint(2**31) + b"\1\1\0"),
     ],
 )
 def test_bytes_that_are_no_record_are_invalid(payload: bytes) -> None:

@@ -62,6 +62,14 @@ class ServerProcess:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    def wait(self) -> int:
+        """The exit code of a process that is stopping by itself."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        assert process.stdout is not None
+        process.stdout.close()
+        return process.wait(30)
+
     def _end(self, number: int) -> int:
         if self._process is None:
             return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -68,6 +69,7 @@ class KBrokerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env=_environment(),
             )
         try:
             server.wait_until(self._listens, self._process, self.log, seconds, pause=0.01)
@@ -110,3 +112,8 @@ class KBrokerProcess:
             return False
         self.host, self.port = found[1], int(found[2])
         return True
+
+
+def _environment() -> dict[str, str]:
+    """Without KBROKER_ variables: they would be settings of the broker."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("KBROKER_")}

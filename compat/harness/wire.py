@@ -103,6 +103,11 @@ def encode(message: Message, version: int, values: dict[str, Any]) -> bytes:
     return _encode_struct(message.fields, version, version in message.flexible, values, message.name)
 
 
+def supported(message: Message, version: int, values: dict[str, Any]) -> dict[str, Any]:
+    """`values` without the fields that this version does not have."""
+    return _supported(message.fields, version, values)
+
+
 def decode(message: Message, version: int, body: bytes) -> dict[str, Any]:
     reader = Reader(body)
     values = _decode_struct(message.fields, version, version in message.flexible, reader)
@@ -150,6 +155,20 @@ class Reader:
             shift += 7
 
 
+def _supported(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for each in fields:
+        if each.name not in values or version not in each.versions:
+            continue
+        value = values[each.name]
+        if isinstance(value, dict):
+            value = _supported(each.fields, version, value)
+        elif each.fields and value is not None:
+            value = [_supported(each.fields, version, item) for item in value]
+        kept[each.name] = value
+    return kept
+
+
 def _load(text: str) -> dict[str, Any]:
     definition: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$|\s//.*$", "", text, flags=re.MULTILINE))
     return definition
@@ -160,10 +179,16 @@ def _message(definition: dict[str, Any]) -> Message:
     return Message(
         definition["name"],
         definition["apiKey"],
-        Versions.parse(definition["validVersions"]),
+        _stable(definition),
         Versions.parse(definition.get("flexibleVersions")),
         tuple(_field(each, common) for each in definition.get("fields", ())),
     )
+
+
+def _stable(definition: dict[str, Any]) -> Versions:
+    """The versions that a broker offers: not the newest one while it is still being worked on."""
+    valid = Versions.parse(definition["validVersions"])
+    return Versions(valid.first, valid.last - 1) if definition.get("latestVersionUnstable") else valid
 
 
 def _field(definition: dict[str, Any], common: dict[str, Any]) -> Field:

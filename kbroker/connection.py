@@ -85,6 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_unreserve",
         "_write_paused",
+        "client_software",
         "last_active",
         "listener",
         "local_address",
@@ -98,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_host = ""
         self.peer_port = 0
+        self.client_software: tuple[str, str] | None = None
         self.last_active = 0
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._prefix = b""  # the start of an unfinished small frame

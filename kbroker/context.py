@@ -8,12 +8,16 @@ from typing import Protocol
 class Peer(Protocol):
     """The connection a request came over, as far as handlers may see it."""
 
+    client_software: tuple[str, str] | None  # name and version, once ApiVersions told them (KIP-511)
+
     @property
     def listener(self) -> str: ...
     @property
     def local_address(self) -> tuple[str, int]: ...
     @property
     def peer_host(self) -> str: ...
+    @property
+    def peer_port(self) -> int: ...
 
 
 class RequestContext:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from kbroker.catalog.database import Database
 from kbroker.storage.pending import Pending
 
-TOPIC = 2  # the resource type of topics in Kafka's protocol
+TOPIC = 2  # resource types, in Kafka's protocol's numbers
+CLIENT_METRICS = 16
 
 
 def load(database: Database) -> list[tuple[int, str, str, str]]:

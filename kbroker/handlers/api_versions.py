@@ -35,10 +35,11 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext)
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(own.key, own.min_version, own.max_version)],
         )
-    if context.api_version >= 3 and not (
-        _SOFTWARE.match(request.client_software_name) and _SOFTWARE.match(request.client_software_version)
-    ):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.api_version >= 3:
+        software = (request.client_software_name, request.client_software_version)
+        if not all(_SOFTWARE.match(part) for part in software):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.peer.client_software = software
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api.key, api.min_version, api.max_version)

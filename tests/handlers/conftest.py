@@ -35,6 +35,8 @@ class Peer:
     listener = "PLAINTEXT"
     local_address = ("127.0.0.1", 19092)
     peer_host = "127.0.0.1"
+    peer_port = 54321
+    client_software: tuple[str, str] | None = None
 
 
 class ManualTimers:
@@ -59,6 +61,7 @@ class Cluster:
         self.database = Database(None)
         self.logs = MemoryDirectory()
         self.timers = ManualTimers()
+        self.peer = Peer()
         self.broker = self.start(settings)
 
     def start(self, settings: Mapping[str, str]) -> Broker:
@@ -89,7 +92,7 @@ class Cluster:
         header = RequestHeader(schema.api_key, version, 7, "test")
         frame = encode_bytes(header, request_header_version(schema.api_key, version))
         frame += encode_bytes(request, version)
-        parsed = parse(memoryview(frame), Peer(), self.now_ms)
+        parsed = parse(memoryview(frame), self.peer, self.now_ms)
         answer = parsed.run(self.broker)
 
         def received(response: Any) -> Any:

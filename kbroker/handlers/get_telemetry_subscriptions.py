@@ -1,0 +1,54 @@
+"""GetTelemetrySubscriptions 0: which metrics this client is to push, and how often (KIP-714).
+
+Offered only when client metrics have a receiver (kbroker.telemetry.directory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.client_telemetry import ACCEPTED_COMPRESSION_TYPES, ClientTelemetry
+from kbroker.errors import ApiError
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: GetTelemetrySubscriptionsRequest, context: RequestContext
+) -> GetTelemetrySubscriptionsResponse:
+    telemetry = receiver_of(broker)
+    instance = telemetry.ask(request.client_instance_id, attributes_of(context), context.now_ms)
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance.client_instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=list(ACCEPTED_COMPRESSION_TYPES),
+        push_interval_ms=instance.interval_ms,
+        telemetry_max_bytes=telemetry.max_bytes,
+        delta_temporality=False,
+        requested_metrics=instance.metrics,
+    )
+
+
+def receiver_of(broker: Broker) -> ClientTelemetry:
+    if broker.telemetry is None:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    return broker.telemetry
+
+
+def attributes_of(context: RequestContext) -> Mapping[str, str]:
+    """What subscriptions match clients by."""
+    peer = context.peer
+    attributes = {"client_source_address": peer.peer_host, "client_source_port": str(peer.peer_port)}
+    if context.client_id is not None:
+        attributes["client_id"] = context.client_id
+    if peer.client_software is not None:
+        attributes["client_software_name"], attributes["client_software_version"] = peer.client_software
+    return attributes

@@ -16,6 +16,7 @@ from kbroker.coordinators.groups.consumer_member import owned_partitions
 from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest, HeartbeatResult
 from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.errors import RebalanceInProgress
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.store import GroupStore, MemoryGroupStore
 from kbroker.storage.pending import Pending
@@ -76,7 +77,7 @@ class World:
 
     def replace(self, group: Group) -> None:
         if group.group_id in self.groups:
-            self.groups[group.group_id].close()
+            self.groups[group.group_id].close(RebalanceInProgress())
         self.groups[group.group_id] = group
 
     def pass_time(self, milliseconds: int) -> None:

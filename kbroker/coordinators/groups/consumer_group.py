@@ -271,7 +271,8 @@ class ConsumerGroup:
     def offsets_committed(self, member_id: str, now_ms: int) -> None:
         """A commit is no heartbeat here."""
 
-    def close(self) -> None:
+    def close(self, reason: GroupError) -> None:
+        """Nobody waits for an answer here: the next heartbeat finds out."""
         self.timers.cancel_all(self.members)
         self._closed = True
 

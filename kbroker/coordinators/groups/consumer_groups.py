@@ -14,11 +14,12 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kbroker.coordinators.groups import consumer_snapshot
+from kbroker.coordinators.groups.classic_group import ClassicGroup
+from kbroker.coordinators.groups.classic_members import ClassicProtocolMembers
 from kbroker.coordinators.groups.consumer_group import ConsumerGroup
 from kbroker.coordinators.groups.consumer_member import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -35,14 +36,14 @@ from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings,
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
-    UnreleasedInstanceId,
 )
 from kbroker.coordinators.groups.group import Group
+from kbroker.coordinators.groups.heartbeat_member import brought_up_to_date, find_or_make_member
 from kbroker.coordinators.groups.heartbeat_pacing import assignment_interval_ms, heartbeat_interval_ms
 from kbroker.coordinators.groups.member_timers import MemberTimer
+from kbroker.coordinators.groups.migration import downgraded, may_downgrade, upgraded
 from kbroker.coordinators.groups.reconciliation import Reconciliation, reconcile
 from kbroker.coordinators.groups.store import StoredGroup
 from kbroker.coordinators.groups.target_assignment import compute_target
@@ -72,37 +73,39 @@ class ConsumerGroups:
     ) -> None:
         self._env = env
         self._registry = registry
-        self._settings_for = settings_for
+        self.settings_for = settings_for
+        self.classic = ClassicProtocolMembers(self, env)
 
     # requests
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResult | Pending[HeartbeatResult]:
-        settings = self._settings_for(request.group_id)
+        self._env.timers.advance(now_ms)
+        settings = self.settings_for(request.group_id)
         validate_heartbeat(request, settings.assignors)
         if request.member_epoch < 0:
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
-        group = self._find_or_make(request.group_id) if joins else self.group(request.group_id)
+        group = self._find_or_make(request.group_id, settings) if joins else self.group(request.group_id)
         member_id = request.member_id or self._env.new_id()
-        if len(group.members) >= settings.max_size and member_id not in group.members:
-            raise GroupMaxSizeReached(
-                f"The consumer group has reached its maximum capacity of {settings.max_size} members."
-            )
-        member, replaced = _find_or_make_member(group, member_id, request)
-        updated = _brought_up_to_date(member, request)
+        self.check_room(group, member_id, settings)
+        member, replaced = find_or_make_member(group, member_id, request)
+        updated = brought_up_to_date(member, request)
         if updated.subscribed_topic_regex and updated.subscribed_topic_regex != member.subscribed_topic_regex:
             validate_regex(updated.subscribed_topic_regex)
 
         # Nothing is refused from here on.
-        self._register(group)
         if replaced is not None:
             group.timers.cancel_all((replaced.member_id,))
             group.replace_static(replaced, member)
         updated = self.update_member(group, member, updated, request.owned, settings, now_ms)
-        self._schedule_session(group, member_id, now_ms + settings.session_timeout_ms)
+        if member.uses_classic_protocol:
+            group.timers.cancel_all((member_id,))
+        self.schedule(MemberTimer.SESSION, group, member_id, now_ms + settings.session_timeout_ms)
         result = HeartbeatResult(member_id, updated.member_epoch, self._interval_ms(group, settings, now_ms))
         if joins or request.is_full or updated.assigned != member.assigned:
             result.assignment = updated.assigned
+        if self._registry.groups.get(group.group_id) is not group:
+            self._register(group, now_ms)
         return self.when_saved(group, result)
 
     def _leave(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResult | Pending[HeartbeatResult]:
@@ -115,8 +118,7 @@ class ConsumerGroups:
             if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 group.put(member.left_for_a_while())
                 return self.when_saved(group, result)
-        self.fence(group, (member,), now_ms)
-        return self.when_saved(group, result)
+        return self.fence(group, (member,), now_ms, result)
 
     def group(self, group_id: str) -> ConsumerGroup:
         group = self._registry.groups.get(group_id)
@@ -125,6 +127,9 @@ class ConsumerGroups:
         if not isinstance(group, ConsumerGroup):
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return group
+
+    def assignor_of(self, group: ConsumerGroup) -> str:
+        return group.preferred_assignor() or self.settings_for(group.group_id).assignors[0]
 
     # steps that requests of both protocols take
 
@@ -151,7 +156,7 @@ class ConsumerGroups:
             if subscription_changed or topics_changed:
                 group.bump_epoch(now_ms)
         if group.assignment_epoch < group.group_epoch and _may_assign(group, settings, now_ms):
-            group.set_target(compute_target(group, settings.assignors[0]), now_ms)
+            group.set_target(compute_target(group, self.assignor_of(group)), now_ms)
         if subscription_changed or not updated.is_reconciled_to(group.assignment_epoch):
             updated = self._reconcile(group, updated, owned, subscription_changed, now_ms)
         return updated
@@ -186,35 +191,70 @@ class ConsumerGroups:
                 group.timers.cancel(MemberTimer.REBALANCE, reconciled.member_id)
         return reconciled
 
-    def fence(self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], now_ms: int) -> None:
-        """Remove members that leave, or that have not done in time what they had to."""
+    def check_room(self, group: ConsumerGroup, member_id: str, settings: ConsumerGroupSettings) -> None:
+        if len(group.members) >= settings.max_size and member_id not in group.members:
+            raise GroupMaxSizeReached(
+                f"The consumer group has reached its maximum capacity of {settings.max_size} members."
+            )
+
+    def fence(
+        self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], now_ms: int, result: T
+    ) -> T | Pending[T]:
+        """Remove members that leave, or that have not done in time what they had to.
+
+        The result, when that is stored.
+        """
         if not members:
-            return
+            return result
+        settings = self.settings_for(group.group_id)
+        if may_downgrade(group, members, settings, self._env.settings.group_max_size):
+            return self.downgrade(group, members, now_ms, rebalance=True, result=result)
         for member in members:
             group.remove(member.member_id)
         group.timers.cancel_all(member.member_id for member in members)
         group.refresh_metadata()
         group.bump_epoch(now_ms)
+        return self.when_saved(group, result)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        leaving: Collection[ConsumerGroupMember],
+        now_ms: int,
+        *,
+        rebalance: bool,
+        result: T,
+    ) -> T | Pending[T]:
+        """Go on as a classic group, without those who leave. The result, when that is stored."""
+        classic = downgraded(group, leaving, self._env, now_ms)
+        self._registry.replace(classic)
+        classic.start(now_ms)
+        saved = classic.save()
+        if rebalance:
+            classic.rebalance(now_ms)
+        return _when_stored(group.group_id, saved, result)
 
     def when_saved(self, group: ConsumerGroup, result: T) -> T | Pending[T]:
         """The result, once the group as it is now is stored."""
-        saved = self._save(group)
-        if saved is None:
+        unsaved = group.take_unsaved()
+        if unsaved is None:
             return result
-        answer: Pending[T] = Pending()
+        members = {member_id: consumer_snapshot.member_state(group, member_id) for member_id in unsaved}
+        state = consumer_snapshot.group_state(group)
+        return _when_stored(
+            group.group_id, self._env.store.save_group(group.group_id, group.type, state, members), result
+        )
 
-        def settle(saved: Pending[None]) -> None:
-            try:
-                saved.result()
-            except Exception as error:
-                refusal = CoordinatorNotAvailable(f"the group {group.group_id} could not be stored")
-                refusal.__cause__ = error
-                answer.fail(refusal)
-            else:
-                answer.resolve(result)
+    def schedule(self, timer: MemberTimer, group: ConsumerGroup, member_id: str, deadline_ms: int) -> None:
+        """The member is fenced at that time."""
+        group.timers.schedule(timer, member_id, deadline_ms, partial(self._expire, group, member_id))
 
-        saved.then(settle)
-        return answer.result() if answer.done else answer
+    def schedule_if_absent(
+        self, timer: MemberTimer, group: ConsumerGroup, member_id: str, deadline_ms: int
+    ) -> None:
+        group.timers.schedule_if_absent(
+            timer, member_id, deadline_ms, partial(self._expire, group, member_id)
+        )
 
     # what happens without a request
 
@@ -222,9 +262,9 @@ class ConsumerGroups:
         """The group as it was stored; its members have a session timeout to show up."""
         group = consumer_snapshot.restore(stored, self._env)
         group.changed_ms = now_ms
-        settings = self._settings_for(group.group_id)
+        settings = self.settings_for(group.group_id)
         for member in group.members.values():
-            self._schedule_session(group, member.member_id, now_ms + settings.session_timeout_ms)
+            self._expect_heartbeat(group, member, settings, now_ms)
             if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
                 self._schedule_rebalance(group, member, now_ms)
         return group
@@ -247,22 +287,29 @@ class ConsumerGroups:
     def _consumer_groups(self) -> list[ConsumerGroup]:
         return [group for group in self._registry.groups.values() if isinstance(group, ConsumerGroup)]
 
-    def _find_or_make(self, group_id: str) -> ConsumerGroup:
+    def _find_or_make(self, group_id: str, settings: ConsumerGroupSettings) -> ConsumerGroup:
         group = self._registry.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if group is None or group.is_empty:
-            return ConsumerGroup(group_id, self._env)
-        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        if isinstance(group, ClassicGroup) and not group.is_empty:
+            return upgraded(group, self._env, settings)
+        return ConsumerGroup(group_id, self._env)
 
-    def _register(self, group: ConsumerGroup) -> None:
-        if self._registry.groups.get(group.group_id) is not group:
-            self._registry.replace(group)
+    def _register(self, group: ConsumerGroup, now_ms: int) -> None:
+        """The group is new. Classic members that it takes over are told to join again, which they may do at
+        once.
+        """
+        settings = self.settings_for(group.group_id)
+        for member in group.members.values():
+            if member.uses_classic_protocol:
+                self._expect_heartbeat(group, member, settings, now_ms)
+        self._registry.replace(group)
 
-    def _schedule_session(self, group: ConsumerGroup, member_id: str, deadline_ms: int) -> None:
-        group.timers.schedule(
-            MemberTimer.SESSION, member_id, deadline_ms, partial(self._expire, group, member_id)
-        )
+    def _expect_heartbeat(
+        self, group: ConsumerGroup, member: ConsumerGroupMember, settings: ConsumerGroupSettings, now_ms: int
+    ) -> None:
+        timeout_ms = member.classic.session_timeout_ms if member.classic else settings.session_timeout_ms
+        self.schedule(MemberTimer.SESSION, group, member.member_id, now_ms + timeout_ms)
 
     def _schedule_rebalance(self, group: ConsumerGroup, member: ConsumerGroupMember, now_ms: int) -> None:
         expire = partial(self._expire, group, member.member_id, at_epoch=member.member_epoch)
@@ -273,8 +320,7 @@ class ConsumerGroups:
     def _expire(self, group: ConsumerGroup, member_id: str, now_ms: int, at_epoch: int | None = None) -> None:
         member = group.members.get(member_id)
         if member is not None and at_epoch in (None, member.member_epoch):
-            self.fence(group, (member,), now_ms)
-            self._save(group)
+            self.fence(group, (member,), now_ms, None)
 
     def _interval_ms(self, group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> int:
         return heartbeat_interval_ms(
@@ -284,82 +330,22 @@ class ConsumerGroups:
             unchanged_for_ms=now_ms - group.changed_ms,
         )
 
-    def _save(self, group: ConsumerGroup) -> Pending[None] | None:
-        unsaved = group.take_unsaved()
-        if unsaved is None:
-            return None
-        members = {member_id: consumer_snapshot.member_state(group, member_id) for member_id in unsaved}
-        return self._env.store.save_group(
-            group.group_id, group.type, consumer_snapshot.group_state(group), members
-        )
 
+def _when_stored(group_id: str, saved: Pending[None], result: T) -> T | Pending[T]:
+    answer: Pending[T] = Pending()
 
-def _find_or_make_member(
-    group: ConsumerGroup, member_id: str, request: HeartbeatRequest
-) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
-    """The member as it stands, and the static member in whose place it comes, if any."""
-    joins = request.member_epoch == 0
-    if request.instance_id is None:
-        if joins and member_id not in group.members:
-            return ConsumerGroupMember(member_id), None
-        member = group.member(member_id)
-    elif joins:
-        existing = group.static_member(request.instance_id)
-        if existing is None:
-            return group.members.get(member_id, ConsumerGroupMember(member_id)), None
-        if not existing.uses_classic_protocol and not existing.has_left_for_a_while:
-            raise UnreleasedInstanceId(
-                f"Static member {member_id} with instance id {request.instance_id} cannot join the group "
-                f"because the instance id is owned by {existing.member_id} member."
-            )
-        return existing.replaced_by(member_id), existing
-    else:
-        member = group.known_static_member(request.instance_id, member_id)
-    _check_epoch(member, request.member_epoch, request.owned)
-    return member, None
+    def settle(saved: Pending[None]) -> None:
+        try:
+            saved.result()
+        except Exception as error:
+            refusal = CoordinatorNotAvailable(f"the group {group_id} could not be stored")
+            refusal.__cause__ = error
+            answer.fail(refusal)
+        else:
+            answer.resolve(result)
 
-
-def _check_epoch(member: ConsumerGroupMember, member_epoch: int, owned: Owned | None) -> None:
-    """A member may be one epoch behind if it may have missed the answer that raised it.
-
-    Epoch 0 is a new start.
-    """
-    if member_epoch in (0, member.member_epoch):
-        return
-    missed_the_answer = (
-        member_epoch == member.previous_member_epoch
-        and member_epoch < member.member_epoch
-        and owned is not None
-        and member.holds_only(owned)
-    )
-    if not missed_the_answer:
-        comparison = "greater" if member_epoch > member.member_epoch else "smaller"
-        raise FencedMemberEpoch(
-            f"The consumer group member has a {comparison} member epoch ({member_epoch}) than the one known "
-            f"by the group coordinator ({member.member_epoch}). The member must abandon all its partitions "
-            "and rejoin."
-        )
-
-
-def _brought_up_to_date(member: ConsumerGroupMember, request: HeartbeatRequest) -> ConsumerGroupMember:
-    """The member with what the request says of it; the same object if that is nothing new."""
-    said: dict[str, Any] = {
-        "instance_id": request.instance_id,
-        "rack_id": request.rack_id,
-        "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
-        "server_assignor": request.server_assignor,
-        "subscribed_topic_regex": request.subscribed_topic_regex,
-        "client_id": request.client_id,
-        "client_host": request.client_host,
-    }
-    if request.subscribed_topic_names is not None:
-        said["subscribed_topic_names"] = frozenset(request.subscribed_topic_names)
-    news = {
-        name: value for name, value in said.items() if value is not None and value != getattr(member, name)
-    }
-    if member.classic is not None:
-        news["classic"] = None
-    return replace(member, **news) if news else member
+    saved.then(settle)
+    return answer.result() if answer.done else answer
 
 
 def _may_assign(group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> bool:

@@ -7,8 +7,7 @@ from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitio
 from kbroker.coordinators.groups.consumer_group import ConsumerGroup
 
 
-def compute_target(group: ConsumerGroup, default_assignor: str) -> dict[str, TopicPartitions]:
-    assign = ASSIGNORS[group.preferred_assignor() or default_assignor]
+def compute_target(group: ConsumerGroup, assignor: str) -> dict[str, TopicPartitions]:
     same: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
     specs: dict[str, MemberSpec] = {}
     for member_id, member in group.members.items():
@@ -16,4 +15,4 @@ def compute_target(group: ConsumerGroup, default_assignor: str) -> dict[str, Top
         if subscription not in same:
             same[subscription] = group.subscriptions.topic_ids_of(member)
         specs[member_id] = MemberSpec(same[subscription], group.target.get(member_id, {}), member.instance_id)
-    return assign(specs, group.subscriptions.partition_counts())
+    return ASSIGNORS[assignor](specs, group.subscriptions.partition_counts())

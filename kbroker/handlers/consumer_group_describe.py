@@ -1,0 +1,89 @@
+"""ConsumerGroupDescribe 0–1: consumer groups with their members' epochs, assignments and targets (KIP-848).
+From version 1 it says which protocol each member uses (KIP-1099).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.authorized_operations import GROUP_OPERATIONS
+from kbroker.coordinators.groups.consumer_group import ConsumerGroup
+from kbroker.coordinators.groups.consumer_member import ConsumerGroupMember
+from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
+from kbroker.errors import describe
+from kbroker.protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+    from kbroker.topics import Topics
+
+_CLASSIC, _CONSUMER = 0, 1
+
+
+def handle(
+    broker: Broker, request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> ConsumerGroupDescribeResponse:
+    groups = [_described(broker, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _described(broker: Broker, group_id: str) -> DescribedGroup:
+    try:
+        if not group_id:
+            raise InvalidGroupId
+        group = broker.groups.consumer_groups.group(group_id)
+    except GroupError as error:
+        code, message = describe(error)
+        return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=broker.groups.consumer_groups.assignor_of(group),
+        members=[_member(group, member, broker.topics) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> Member:
+    # What it still has to give up is the member's own until it has.
+    held: dict[bytes, set[int]] = {}
+    for partitions_of in (member.assigned, member.pending_revocation):
+        for topic_id, partitions in partitions_of.items():
+            held.setdefault(topic_id, set()).update(partitions)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(held, topics),
+        target_assignment=_assignment(group.target.get(member.member_id, {}), topics),
+        member_type=_CLASSIC if member.uses_classic_protocol else _CONSUMER,
+    )
+
+
+def _assignment(held: Mapping[bytes, Iterable[int]], topics: Topics) -> Assignment:
+    return Assignment(
+        [
+            TopicPartitions(topic_id, topic.name, sorted(partitions))
+            for topic_id, partitions in held.items()
+            if (topic := topics.get_by_id(topic_id)) is not None
+        ]
+    )

@@ -1,0 +1,69 @@
+"""ConsumerGroupHeartbeat 0–1: a member of a consumer group joins, stays, gives up and takes partitions,
+leaves (KIP-848). From version 1 the client brings its member id (KIP-1082) and may subscribe by regular
+expression.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.consumer_member import owned_partitions
+from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest, HeartbeatResult
+from kbroker.errors import describe
+from kbroker.joining import mapped
+from kbroker.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
+    owned = request.topic_partitions
+    heartbeat = HeartbeatRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_topic_names=request.subscribed_topic_names,
+        subscribed_topic_regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=None if owned is None else owned_partitions((t.topic_id, t.partitions) for t in owned),
+        client_id=context.client_id or "",
+        client_host=f"/{context.peer_host}",
+        brings_member_id=context.api_version >= 1,
+    )
+    return mapped(broker.groups.consumer_groups.heartbeat(heartbeat, context.now_ms), _response)
+
+
+def refuse(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, error: Exception
+) -> ConsumerGroupHeartbeatResponse:
+    code, message = describe(error)
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+    )
+    if result.assignment is not None:
+        response.assignment = Assignment(
+            [
+                TopicPartitions(topic_id, sorted(partitions))
+                for topic_id, partitions in result.assignment.items()
+            ]
+        )
+    return response

@@ -343,6 +343,11 @@ class ClassicGroup(ClassicGroupState):
 
     # Rebalance
 
+    def rebalance(self, now_ms: int) -> None:
+        """Ask the members of a stable group to join again."""
+        self._prepare_rebalance(now_ms)
+        self.answers.deliver()
+
     def _rebalance_or_complete_join(self, now_ms: int) -> None:
         if self.state in ALLOWED_FROM[PREPARING]:
             self._prepare_rebalance(now_ms)

@@ -1,4 +1,4 @@
-"""Writes docs/protocol-support.md from the API table: `python docs/protocol_support.py`."""
+"""Writes docs/protocol-support.md from the API table: `python -m docs.protocol_support`."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from kbroker.protocol.codec import ProtocolError, decode, encode
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader, request_header_version, response_header_version
 from kbroker.protocol.messages import request_type, response_type
+from kbroker.refusals import refusal
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -110,9 +111,8 @@ class Request:
             logger.error("%s failed", self.describe(), exc_info=error)
         if self.endpoint.refuse is not None:
             return self.endpoint.refuse(self.body, self.context, error)
-        if not hasattr(self.endpoint.response, "error_code"):
-            raise BadRequest(f"{self.endpoint.name} failed and has no error answer") from error
-        return self.endpoint.response(error_code=code or ErrorCode.UNKNOWN_SERVER_ERROR)
+        code = code or ErrorCode.UNKNOWN_SERVER_ERROR
+        return refusal(self.body, self.endpoint.response, self.endpoint.version, code)
 
     def frame(self, response: Any) -> Buffers:
         """The whole response frame, as parts."""

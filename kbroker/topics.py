@@ -89,8 +89,7 @@ class Topics:
         return sorted(self._by_name)
 
     def on_change(self, listener: Callable[[Topic, bool], None]) -> None:
-        """``listener(topic, exists)`` is called after a topic was created, grown (True) or deleted (False).
-        """
+        """``listener(topic, exists)`` is called after a topic was made or grown (True) or deleted (False)."""
         self._listeners.append(listener)
 
     def check_new(self, name: str) -> None:

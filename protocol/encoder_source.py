@@ -225,18 +225,20 @@ class EncoderSource(Source):
         if not fields:
             self._run.append(NO_TAGGED_FIELDS)
             return
-        count = self._variable("t")
-        self._line(f"{count} = 0")
-        conditions = [(f, self._variable("s")) for f in sorted(fields, key=lambda f: f.tag or 0)]
-        for f, condition in conditions:
-            self._line(f"{condition} = {self._is_set(f'{target}.{f.name}', f)}")
-            self._line(f"if {condition}: {count} += 1")
-        self._run.append((count, "B"))
+        by_tag = sorted(fields, key=lambda f: f.tag or 0)
+        conditions = [f"({self._is_set(f'{target}.{f.name}', f)})" for f in by_tag]
+        pending = list(self._run)
+        self._line(f"if not ({' or '.join(conditions)}):")
+        self._indent += 1
+        self._run.append(NO_TAGGED_FIELDS)
+        self._flush()
+        self._indent -= 1
+        self._line("else:")
+        self._indent += 1
+        self._run = [*pending, (" + ".join(f"bool{condition}" for condition in conditions), "B")]
         self._flush()
         outer = self._variable("w")
-        self._line(f"if {count}:")
-        self._indent += 1
-        for f, condition in conditions:
+        for f, condition in zip(by_tag, conditions, strict=True):
             self._line(f"if {condition}:")
             self._indent += 1
             self._line(f"{outer} = w; w = bytearray()")

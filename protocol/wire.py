@@ -6,6 +6,7 @@ in Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kbroker.protocol.types import Buffer, ProtocolError, Records
@@ -78,13 +79,16 @@ def skip_tagged_fields(buf: memoryview, pos: int, count: int, limit: int) -> int
     return pos
 
 
-def records_parts(records: Records) -> tuple[int, list[Buffer]]:
-    """The size of a RECORDS value and its buffers, none of them copied."""
-    if isinstance(records, list | tuple):
+def records_parts(records: Records) -> tuple[int, Sequence[Buffer]]:
+    """The size of a RECORDS value and its buffers that are not empty, none of them copied."""
+    if isinstance(records, memoryview):
+        size = records.nbytes
+    elif isinstance(records, bytes | bytearray):
+        size = len(records)
+    else:
         parts = [part for part in records if len(part)]
         return sum(memoryview(part).nbytes for part in parts), parts
-    size = memoryview(records).nbytes  # type: ignore[arg-type]
-    return size, [records] if size else []  # type: ignore[list-item]
+    return size, (records,) if size else ()
 
 
 def null_error(name: str) -> ProtocolError:

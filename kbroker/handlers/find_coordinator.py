@@ -1,11 +1,11 @@
-"""FindCoordinator 0–6: where the coordinator of a group (0), a transactional id (1) or a share group (2) is:
-here.
+"""FindCoordinator 0–6: the coordinator of a group (0), a transactional id (1), a share partition (2): here.
 
-1 adds key types, 4 several keys (KIP-699), 6 share groups (KIP-932).
+1 adds key types, 4 several keys (KIP-699), 6 share partitions, called group:topic id:partition (KIP-932).
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
@@ -22,19 +22,27 @@ if TYPE_CHECKING:
 
 _FIRST_BATCHED = 4
 _NO_NODE = -1
-_KEY_TYPES = range(3)
+_GROUP, _TRANSACTION, _SHARE = range(3)
+_FIRST_WITH_SHARE = 6
+_SHARE_KEY = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+\Z")
 
 
 def handle(
     broker: Broker, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    if request.key_type not in _KEY_TYPES:
-        raise ApiError(ErrorCode.INVALID_REQUEST)
+    keys = request.coordinator_keys if context.api_version >= _FIRST_BATCHED else [request.key]
+    if request.key_type == _SHARE:
+        if context.api_version < _FIRST_WITH_SHARE:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "share partitions need version 6")
+        if not all(map(_SHARE_KEY.match, keys)):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a share partition is called group:topic id:partition")
+    elif request.key_type not in (_GROUP, _TRANSACTION):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no key type {request.key_type}")
     host, port = broker.advertised(context)
     if context.api_version < _FIRST_BATCHED:
         return FindCoordinatorResponse(node_id=broker.node_id, host=host, port=port)
     return FindCoordinatorResponse(
-        coordinators=[Coordinator(key, broker.node_id, host, port) for key in request.coordinator_keys]
+        coordinators=[Coordinator(key, broker.node_id, host, port) for key in keys]
     )
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kbroker.context import RequestContext
     from kbroker.storage.pending import Pending
 
+_FIRST_WITHOUT_PROTOCOL_NAME = 7
+
 
 def handle(
     broker: Broker, request: JoinGroupRequest, context: RequestContext
@@ -56,4 +58,8 @@ def _response(result: JoinResult) -> JoinGroupResponse:
 def refuse(request: JoinGroupRequest, context: RequestContext, error: BaseException) -> JoinGroupResponse:
     code, _ = describe(error)
     member_id = getattr(error, "member_id", None)
-    return JoinGroupResponse(error_code=code, member_id=request.member_id if member_id is None else member_id)
+    return JoinGroupResponse(
+        error_code=code,
+        protocol_name=None if context.api_version >= _FIRST_WITHOUT_PROTOCOL_NAME else "",
+        member_id=request.member_id if member_id is None else member_id,
+    )

@@ -40,5 +40,9 @@ def handle(
     return mapped(broker.groups.leave_group(request.group_id, leaving, context.now_ms), answer)
 
 
+def refuse(request: LeaveGroupRequest, context: RequestContext, error: BaseException) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=describe(error)[0])
+
+
 def _code(result: LeaveResult) -> int:
     return ErrorCode.NONE if result.error is None else describe(result.error)[0]

@@ -36,3 +36,9 @@ def handle(
         return OffsetDeleteResponse(topics=list(topics.values()))
 
     return mapped(broker.groups.offsets.delete(request.group_id, partitions), answer)
+
+
+def refuse(
+    request: OffsetDeleteRequest, context: RequestContext, error: BaseException
+) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=describe(error)[0])

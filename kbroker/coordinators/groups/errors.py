@@ -117,7 +117,7 @@ class UnknownTopicId(GroupError):
     pass
 
 
-GROUP_ERRORS: dict[type[Exception], ErrorCode] = {
+GROUP_ERRORS: dict[type[BaseException], ErrorCode] = {
     CoordinatorNotAvailable: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     NotCoordinator: ErrorCode.NOT_COORDINATOR,
     InvalidGroupId: ErrorCode.INVALID_GROUP_ID,

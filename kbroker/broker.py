@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kbroker.client_telemetry import ClientTelemetry
     from kbroker.config.settings import Settings
     from kbroker.context import RequestContext
+    from kbroker.deadlines import Deadlines
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.pending import Pending
@@ -75,6 +76,7 @@ class Broker:
         self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._open_logs: dict[tuple[bytes, int], Log] = {}
+        self.deadlines: list[Deadlines] = []
         self.groups = open_groups(self)
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()
@@ -141,6 +143,11 @@ class Broker:
     def group_configs(self, group_id: str) -> dict[str, str]:
         """The configs that were set on a group."""
         return {}
+
+    def time_jumped(self) -> None:
+        """The clock is further than the timers think: do what is due now."""
+        for deadlines in self.deadlines:
+            deadlines.catch_up()
 
     def close(self) -> None:
         """Nothing more is asked of it; what it owns is closed by the server."""

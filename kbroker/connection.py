@@ -28,6 +28,7 @@ from kbroker.storage.pending import Pending
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.budget import Budget
+    from kbroker.faults import Faults
     from kbroker.frame_buffers import FrameBuffers
 
 logger = logging.getLogger("kbroker.connection")
@@ -47,6 +48,8 @@ class Host(Protocol):
     frame_buffers: FrameBuffers
     scratch: memoryview
     max_request_bytes: int
+    faults: Faults | None
+    paused: bool
 
     def now_ms(self) -> int: ...
     def admit(self, connection: Connection) -> str | None: ...
@@ -84,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         "_slots",
         "_transport",
         "_unreserve",
+        "_unsent_bytes",
         "_write_paused",
         "client_software",
         "last_active",
@@ -115,6 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         self._reserved_read = 0
         self._reserved_write = 0
+        self._unsent_bytes = 0
         self._unreserve: Callable[[], None] | None = None  # withdraws a wait for the budget
         self._closed = False
         self._draining = False
@@ -193,9 +198,29 @@ class Connection(asyncio.BufferedProtocol):
 
     # the server's side
 
+    def idle_since(self, now_ms: int) -> int | None:
+        """When something last came from the peer or went to it; None while it waits for us."""
+        if self._write_paused:
+            unsent = self._transport.get_write_buffer_size()
+            if unsent != self._unsent_bytes:
+                self._unsent_bytes = unsent
+                self.last_active = now_ms
+            return self.last_active
+        return None if self._slots or self._unreserve is not None else self.last_active
+
     @property
-    def busy(self) -> bool:
-        return bool(self._slots) or self._write_paused
+    def progress(self) -> int | None:
+        """How many bytes of what it holds of the budget the peer has sent or taken; None: it holds none."""
+        if self._frame is not None:
+            return self._filled
+        if self._write_paused:
+            return self._reserved_write - self._transport.get_write_buffer_size()
+        return None
+
+    def give_up(self, reason: str) -> None:
+        """Close at once, whatever the peer has not taken yet."""
+        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        self.abort()
 
     def close(self) -> None:
         """Close once what is written has gone out."""
@@ -224,6 +249,11 @@ class Connection(asyncio.BufferedProtocol):
             dropped.pending.abandon()
         self._close_if_drained()
 
+    def resume(self) -> None:
+        """The server was paused and goes on."""
+        if not self._closed:
+            self._advance()
+
     # receiving
 
     @property
@@ -231,6 +261,7 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self._blocking is None
             and not self._write_paused
+            and not self._host.paused
             and not self._draining
             and len(self._slots) < _MAX_OVERLAPPING
         )
@@ -291,7 +322,8 @@ class Connection(asyncio.BufferedProtocol):
     def _execute(self, frame: memoryview) -> None:
         try:
             request = parse(frame, self, self.last_active)
-            answer = request.run(self._host.broker)
+            faults = self._host.faults
+            answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
             if answer is None:
                 return
             if isinstance(answer, Pending):
@@ -303,7 +335,9 @@ class Connection(asyncio.BufferedProtocol):
         except BadRequest as refusal:
             self._refuse(str(refusal))
         except Exception:
-            logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
+            logger.exception(
+                "closing %s:%s: its request could not be answered", self.peer_host, self.peer_port
+            )
             self.close()
 
     def _await(self, request: Request, pending: Pending[Any]) -> None:

@@ -41,6 +41,11 @@ class Deadlines:
             self._armed_for = deadline_ms
             self._cancel = self._timers.after(max(0, deadline_ms - self._clock()), self._fire)
 
+    def catch_up(self) -> None:
+        """Do what is due now, whatever the timers were set to."""
+        self.stop()
+        self._fire()
+
     def stop(self) -> None:
         if self._cancel is not None:
             self._cancel()

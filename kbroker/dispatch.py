@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.apis import BY_KEY
 from kbroker.context import Peer, RequestContext
-from kbroker.errors import error_code
+from kbroker.errors import ApiError, error_code
 from kbroker.protocol.codec import ProtocolError, decode, encode
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader, request_header_version, response_header_version
@@ -111,7 +111,12 @@ class Request:
             logger.error("%s failed", self.describe(), exc_info=error)
         if self.endpoint.refuse is not None:
             return self.endpoint.refuse(self.body, self.context, error)
-        code = code or ErrorCode.UNKNOWN_SERVER_ERROR
+        return self.refused(code or ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def refused(self, code: ErrorCode) -> Any:
+        """The response that says this code wherever it can."""
+        if self.endpoint.refuse is not None:
+            return self.endpoint.refuse(self.body, self.context, ApiError(code))
         return refusal(self.body, self.endpoint.response, self.endpoint.version, code)
 
     def frame(self, response: Any) -> Buffers:

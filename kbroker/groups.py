@@ -55,6 +55,7 @@ def open_groups(broker: Broker) -> GroupCoordinator:
         lambda group_id: _consumer_group_settings(broker, group_id),
     )
     deadlines = Deadlines(broker.timers, broker.clock, coordinator.tick, coordinator.next_deadline)
+    broker.deadlines.append(deadlines)
     timers.on_sooner = lambda: broker.timers.soon(deadlines.arm)
     coordinator.load(broker.clock())
     broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))

@@ -7,7 +7,6 @@ Handlers whose response says more than that have a ``refuse`` of their own.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from kbroker.protocol.errors import ErrorCode
@@ -78,7 +77,6 @@ def _is_identity(field: Field, item: Any) -> bool:
     return isinstance(item, str if default is None else type(default))
 
 
-@cache
 def _has_error(entry_type: type[Any]) -> bool:
     """Whether an entry, or an entry of a list in it, says what went wrong."""
     for field in schema_of(entry_type).fields:

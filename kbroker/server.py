@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sqlite3
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from kbroker.broker import Broker
@@ -21,11 +23,14 @@ from kbroker.budget import Budget
 from kbroker.catalog.database import CatalogError, Database
 from kbroker.connection import SCRATCH_BYTES, Connection
 from kbroker.frame_buffers import FrameBuffers
+from kbroker.stalled_peers import StalledPeers
 from kbroker.threads import ThreadWorker
 
 if TYPE_CHECKING:
     from kbroker.config.listeners import Listener
     from kbroker.config.settings import Settings
+    from kbroker.control import Control
+    from kbroker.faults import Faults
     from kbroker.storage.interface import Directory
 
 logger = logging.getLogger("kbroker.server")
@@ -58,12 +63,14 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings = settings
+        self._clock_ahead_ms = 0
         self._worker = ThreadWorker(self._loop, _IO_THREADS)
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget = Budget(settings["queued.max.request.bytes"])
         self.frame_buffers = FrameBuffers()
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._connections: set[Connection] = set()
+        self._stalled_peers = StalledPeers(self.budget)
         self._per_host: Counter[str] = Counter()
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
@@ -77,12 +84,15 @@ class Server:
             budget=self.budget,
             clock=self.now_ms,
         )
+        self.faults: Faults | None = None
+        self.paused = False
+        self._control: Control | None = None
         self._database.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // 1_000_000 + self._clock_ahead_ms
 
     # starting
 
@@ -146,12 +156,50 @@ class Server:
     def _sweep_idle(self) -> None:
         limit_ms = self._settings["connections.max.idle.ms"]
         if limit_ms >= 0:
-            oldest = self.now_ms() - limit_ms
-            for connection in [c for c in self._connections if c.last_active < oldest and not c.busy]:
-                logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
-                connection.close()
+            now_ms = self.now_ms()
+            for connection in list(self._connections):
+                since = connection.idle_since(now_ms)
+                if since is not None and since < now_ms - limit_ms:
+                    logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
+                    connection.abort()
         pause = min(max(limit_ms / 10, 100), 10_000) / 1000 if limit_ms >= 0 else 10
         self._idle_sweep = self._loop.call_later(pause, self._sweep_idle)
+
+    # what tests do to it
+
+    async def open_control_port(self, port: int) -> int:
+        """Let tests inject faults; returns the port."""
+        from kbroker.control import Control
+        from kbroker.faults import Faults
+
+        self.faults = Faults(self.broker)
+        self._control = Control(self, self.faults)
+        return await self._control.start(port)
+
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def drop_connections(self) -> int:
+        """Reset every connection; returns how many there were."""
+        dropped = list(self._connections)
+        for connection in dropped:
+            connection.abort()
+        return len(dropped)
+
+    def pause(self) -> None:
+        """Execute nothing until resumed: a broker that hangs."""
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        for connection in list(self._connections):
+            connection.resume()
+
+    def advance_time(self, ms: int) -> None:
+        """Let the broker's clock jump: sessions, rebalances, retention and transactions time out."""
+        self._clock_ahead_ms += ms
+        self.broker.time_jumped()
+        self._logs.tick(self.now_ms())
 
     # upkeep
 
@@ -161,6 +209,8 @@ class Server:
             self._logs.tick(now_ms)
         except Exception:
             logger.exception("housekeeping failed")
+        for connection in self._stalled_peers.find(self._connections, now_ms):
+            connection.give_up("it makes no progress with bytes that others wait for")
         pause_ms = min(max(self._logs.next_deadline() - now_ms, _MIN_TICK_MS), 1000)
         self._housekeeping = self._loop.call_later(pause_ms / 1000, self._keep_house)
 
@@ -169,6 +219,8 @@ class Server:
     async def stop(self) -> None:
         for server in self._sockets:
             server.close()
+        if self._control is not None:
+            self._control.close()
         await self._drain()
         for timer in (self._housekeeping, self._idle_sweep):
             if timer is not None:
@@ -214,15 +266,30 @@ def _cannot_listen(listener: Listener, error: OSError) -> str:
     return f"cannot listen on {where}: {error.strerror or error}"
 
 
-async def serve(settings: Settings, ready: Callable[[Server], None]) -> None:
-    """Run a server until SIGTERM or SIGINT."""
+def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when standard input ends: the parent holds its other side until it dies."""
+
+    def read_to_the_end() -> None:
+        while os.read(0, 1024):
+            pass
+        loop.call_soon_threadsafe(stop.set)
+
+    threading.Thread(target=read_to_the_end, name="parent", daemon=True).start()
+
+
+async def serve(
+    settings: Settings, ready: Callable[[Server], Awaitable[None]], *, with_parent: bool = False
+) -> None:
+    """Run a server until SIGTERM or SIGINT; ``with_parent``: also until standard input closes."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = Server(settings)
     await server.start()
-    ready(server)
+    if with_parent:
+        _watch_parent(loop, stop)
+    await ready(server)
     await stop.wait()
     logger.info("stopping")
     await server.stop()

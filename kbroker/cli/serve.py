@@ -44,6 +44,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting, any number of times"
     )
+    parser.add_argument(
+        "--control-port",
+        type=_port,
+        metavar="PORT",
+        help="let tests inject faults here (0 picks a free port)",
+    )
+    parser.add_argument(
+        "--with-parent",
+        action="store_true",
+        help="stop when standard input closes, as it does when the parent dies",
+    )
     parser.set_defaults(run=run)
 
 
@@ -63,29 +74,36 @@ def run(arguments: argparse.Namespace) -> int:
         _start_logging(settings["kbroker.log.level"])
         if settings.warning:
             logging.getLogger("kbroker").warning("%s", settings.warning)
-        return _serve(settings)
+        return _serve(settings, arguments)
     except (SettingError, StartError) as error:
         print(f"kbroker: {error}", file=sys.stderr)  # noqa: T201
         return 1
 
 
-def _serve(settings: Settings) -> int:
+def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
     import uvloop
 
     from kbroker.server import serve
 
-    uvloop.run(serve(settings, lambda server: _announce(server, settings)))
+    async def ready(server: Server) -> None:
+        control = None
+        if arguments.control_port is not None:
+            control = await server.open_control_port(arguments.control_port)
+        _announce(server, settings, control)
+
+    uvloop.run(serve(settings, ready, with_parent=arguments.with_parent))
     return 0
 
 
-def _announce(server: Server, settings: Settings) -> None:
+def _announce(server: Server, settings: Settings, control: int | None) -> None:
     """The one line on standard output: where it listens, and how to try it."""
     _, host, port = server.addresses[0]
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
     print(  # noqa: T201
-        f"kbroker {__version__} listening on {where}{others}, data in {kept}. "
+        f"kbroker {__version__} listening on {where}{others}, data in {kept}"
+        f"{f', control port {control}' if control is not None else ''}. "
         f"Try it: python -m kafka.cli.admin -b {where} topics list",
         flush=True,
     )

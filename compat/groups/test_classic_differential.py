@@ -281,6 +281,78 @@ def simple_groups_commit_and_fetch(t: Transcript) -> None:
 
 
 @story
+def offsets_by_topic_id(t: Transcript) -> None:
+    topic_id, unknown = t.topic_id(), b"unknown topic id"
+    partitions = [{"PartitionIndex": 0, "CommittedOffset": 7}, {"PartitionIndex": 99, "CommittedOffset": 7}]
+    topics = [{"TopicId": each, "Partitions": partitions} for each in (topic_id, unknown, bytes(16))]
+    t.commit(version=10, Topics=topics)
+    t.commit(version=10, Topics=topics[1:])
+    asked = [{"TopicId": each, "PartitionIndexes": [0, 1]} for each in (topic_id, unknown, bytes(16))]
+    t.fetch(10, Topics=asked)
+    t.fetch(10, Topics=asked[1:])
+    t.fetch(10, Topics=None)
+    t.fetch(10, Topics=None, GroupId=f"{t.group}-missing")
+    t.fetch(9)
+    t.commit(version=10, Topics=topics, GenerationIdOrMemberEpoch=5, MemberId="nobody")
+    t.commit(version=10, GroupId=f"{t.group}-missing", Topics=topics, GenerationIdOrMemberEpoch=5)
+
+
+@story
+def many_groups_are_fetched_at_once(t: Transcript) -> None:
+    t.commit(offset=1)
+    t.commit(offset=2, GroupId=f"{t.group}-other")
+    asked: list[Values] = [
+        {"GroupId": name, "Topics": topics}
+        for name in (t.group, f"{t.group}-other", f"{t.group}-missing")
+        for topics in (None, [{"Name": t.topic, "PartitionIndexes": [0]}])
+    ]
+    for stable in (False, True):
+        t.ask("admin", "OffsetFetch", 8, Groups=asked, RequireStable=stable)
+    t.ask("admin", "OffsetFetch", 8, Groups=[])
+
+
+@story
+def a_member_that_does_not_rejoin_in_time_is_out(t: Transcript) -> None:
+    leader, follower = two_members(t)
+    changed = [{"Name": "range", "Metadata": subscription(user_data=b"changed")}]
+    t.start_join("one", member_id=leader, RebalanceTimeoutMs=1_000, Protocols=changed)
+    t.wait_for_rebalance("two", follower, 2)
+    t.start_join("two", member_id=follower, RebalanceTimeoutMs=1_000)
+    t.receive("one")
+    t.receive("two")
+    t.start_join("one", member_id=leader, RebalanceTimeoutMs=1_000)
+    t.start_sync("two", follower, 3)
+    t.receive("one")
+    t.start_join("one", member_id=leader, RebalanceTimeoutMs=1_000, Protocols=changed[:1])
+    t.receive("one")
+    t.receive("two")
+    t.heartbeat("two", follower, 3)
+    t.describe()
+
+
+@story
+def a_leader_that_does_not_sync_in_time_is_out(t: Transcript) -> None:
+    leader = t.new_member("one", RebalanceTimeoutMs=1_000)
+    t.join("one", member_id=leader, RebalanceTimeoutMs=1_000)
+    t.describe()
+    while t.describe()["Groups"][0]["GroupState"] != "Empty":
+        t.forget_last()
+    t.heartbeat("one", leader, 1)
+    t.join("one", member_id=leader)
+
+
+@story
+def a_silent_member_is_out_after_its_session(t: Transcript) -> None:
+    member = t.settled_member(SessionTimeoutMs=6_000)
+    while t.describe()["Groups"][0]["GroupState"] != "Empty":
+        t.forget_last()
+    t.heartbeat("one", member, 1)
+    t.commit("one", GenerationIdOrMemberEpoch=1, MemberId=member)
+    t.sync("one", member, 1)
+    t.join("one", member_id=member)
+
+
+@story
 def wrong_commits(t: Transcript) -> None:
     t.commit(GenerationIdOrMemberEpoch=1)
     t.commit(version=8, GenerationIdOrMemberEpoch=1)

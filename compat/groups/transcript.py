@@ -39,6 +39,7 @@ class Transcript:
         self._connections: dict[str, Connection] = {}
         self._waiting: dict[str, tuple[str, int]] = {}
         self._member_ids: dict[str, str] = {}
+        self._topic_ids: dict[bytes, str] = {}
 
     def ask(self, who: str, api: str, version: int, **values: Any) -> Values:
         self.send(who, api, version, **values)
@@ -128,6 +129,14 @@ class Transcript:
         self.sync(who, member, 1, Assignments=assignment)
         return member
 
+    def topic_id(self) -> bytes:
+        """The id of the story's topic, a different one on each broker."""
+        answer = self.ask("admin", "Metadata", 12, Topics=[{"Name": self.topic}])
+        self.forget_last()
+        topic_id: bytes = answer["Topics"][0]["TopicId"]
+        self._topic_ids[topic_id] = "topic"
+        return topic_id
+
     def commit(self, who: str = "admin", version: int = 9, offset: int = 42, **values: Any) -> Values:
         topic: Values = {
             "Partitions": [{"PartitionIndex": 0, "CommittedOffset": offset, "CommittedMetadata": ""}]
@@ -151,6 +160,8 @@ class Transcript:
             return sorted((self._plain("", each) for each in value), key=repr)
         if name in _MEMBER_IDS and isinstance(value, str) and _MADE_UP.match(value):
             return self._member_ids.setdefault(value, f"member {len(self._member_ids) + 1}")
+        if name == "TopicId":
+            return self._topic_ids.get(value, value)
         if name == "ErrorMessage":
             return value is not None
         return value.replace(self.group, "group") if isinstance(value, str) else value

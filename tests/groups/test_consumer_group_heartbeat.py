@@ -112,7 +112,7 @@ def test_a_full_group_takes_no_new_member_and_keeps_its_own(world: World):
 def test_the_first_member_gets_everything_at_once(world: World):
     result = world.join("m", "t", "u")
     assert result.member_id == "m"
-    assert result.member_epoch == 1
+    assert result.member_epoch == 2
     assert world.assigned(result) == {"t": {0, 1, 2, 3}, "u": {0, 1}}
     assert world.group().state == "Stable"
 
@@ -131,7 +131,7 @@ def test_a_topic_that_does_not_exist_is_waited_for(world: World):
 
 def test_a_member_without_subscription_belongs_to_the_group_and_gets_nothing(world: World):
     result = world.join("m")
-    assert (result.member_epoch, world.assigned(result)) == (0, {})
+    assert (result.member_epoch, world.assigned(result)) == (1, {})
     assert list(world.group().members) == ["m"]
 
 
@@ -160,7 +160,7 @@ def test_the_assignment_is_sent_when_it_changes_or_when_the_request_is_full(worl
 def test_a_member_nobody_knows_is_unknown(world: World):
     world.join("m", "t")
     with pytest.raises(UnknownMemberId):
-        world.heartbeat("n", 1)
+        world.heartbeat("n", 2)
     with pytest.raises(UnknownMemberId):
         world.leave("n")
 
@@ -196,27 +196,27 @@ def test_a_partition_goes_to_the_new_member_only_after_the_old_one_gave_it_up(wo
     world.join("m", "t")
     joined = world.join("n", "t")
     assert world.assigned(joined) == {}
-    assert joined.member_epoch == 2
+    assert joined.member_epoch == 3
     assert world.group().state == "Reconciling"
 
-    told = world.heartbeat("m", 1)
-    assert told.member_epoch == 1  # it stays in its epoch until it has given up
+    told = world.heartbeat("m", 2)
+    assert told.member_epoch == 2  # it stays in its epoch until it has given up
     assert world.assigned(told) == {"t": {0, 1}}
-    assert world.heartbeat("n", 2).assignment is None
-    assert world.heartbeat("m", 1, {"t": {0, 1, 2, 3}}).assignment is None  # still at it
+    assert world.heartbeat("n", 3).assignment is None
+    assert world.heartbeat("m", 2, {"t": {0, 1, 2, 3}}).assignment is None  # still at it
 
-    done = world.heartbeat("m", 1, {"t": {0, 1}})
-    assert done.member_epoch == 2
-    assert world.assigned(world.heartbeat("n", 2)) == {"t": {2, 3}}
+    done = world.heartbeat("m", 2, {"t": {0, 1}})
+    assert done.member_epoch == 3
+    assert world.assigned(world.heartbeat("n", 3)) == {"t": {2, 3}}
     assert world.group().state == "Stable"
 
 
 def test_a_partition_that_comes_back_before_it_was_given_up_is_assigned_again(world: World):
     world.join("m", "t")
     world.join("n", "t")
-    world.heartbeat("m", 1)
+    world.heartbeat("m", 2)
     world.leave("n")
-    result = world.heartbeat("m", 1, {"t": {0, 1}})
+    result = world.heartbeat("m", 2, {"t": {0, 1}})
     assert world.assigned(result) == {"t": {0, 1, 2, 3}}
     assert world.group().state == "Stable"
 
@@ -226,7 +226,7 @@ def test_partitions_are_taken_as_they_become_free(world: World):
     world.join("b", "t")
     settle(world, "a", "b")
     world.join("c", subscribed_topic_names=["t"], server_assignor="range")
-    world.heartbeat("a", 2, {"t": {0, 1}})
+    world.heartbeat("a", 3, {"t": {0, 1}})
     held = {m: world.by_name(world.group().members[m].assigned) for m in "abc"}
     assert sum(len(topics.get("t", ())) for topics in held.values()) <= 4
     settle(world, "a", "b", "c")
@@ -247,7 +247,7 @@ def test_the_target_is_not_computed_more_often_than_the_interval_says(world: Wor
     assert world.assigned(world.join("b", "t")) == {}
     assert world.group().state == "Assigning"
     world.pass_time(500)
-    world.heartbeat("b", 1)
+    world.heartbeat("b", 2)
     assert world.group().state == "Reconciling"
 
 
@@ -279,14 +279,14 @@ def test_a_leaving_members_partitions_go_to_the_others(world: World):
     settle(world, "m", "n")
     left = world.leave("n")
     assert (left.member_id, left.member_epoch, left.heartbeat_interval_ms) == ("n", -1, 0)
-    assert world.assigned(world.heartbeat("m", 2, {"t": {0, 1}})) == {"t": {0, 1, 2, 3}}
+    assert world.assigned(world.heartbeat("m", 3, {"t": {0, 1}})) == {"t": {0, 1, 2, 3}}
 
 
 def test_a_group_that_all_have_left_is_empty_and_its_epoch_goes_on(world: World):
     world.join("m", "t")
     world.leave("m")
-    assert (world.group().state, world.group().group_epoch) == ("Empty", 2)
-    assert world.join("n", "t").member_epoch == 3
+    assert (world.group().state, world.group().group_epoch) == ("Empty", 3)
+    assert world.join("n", "t").member_epoch == 4
 
 
 def test_a_member_that_sends_no_heartbeat_within_the_session_timeout_is_removed(world: World):
@@ -296,7 +296,7 @@ def test_a_member_that_sends_no_heartbeat_within_the_session_timeout_is_removed(
     world.pass_time(1)
     assert world.group().state == "Empty"
     with pytest.raises(UnknownMemberId):
-        world.heartbeat("m", 1)
+        world.heartbeat("m", 2)
 
 
 def test_every_heartbeat_starts_the_session_timeout_anew(world: World):
@@ -320,20 +320,20 @@ def test_a_member_that_does_not_give_up_its_partitions_in_time_is_removed(world:
     world.join("m", "t", rebalance_timeout_ms=30_000)
     world.join("n", "t")
     for _ in range(3):
-        world.heartbeat("m", 1, {"t": {0, 1, 2, 3}})
-        world.heartbeat("n", 2)
+        world.heartbeat("m", 2, {"t": {0, 1, 2, 3}})
+        world.heartbeat("n", 3)
         world.pass_time(10_000)
     assert list(world.group().members) == ["n"]
-    assert world.assigned(world.heartbeat("n", 2)) == {"t": {0, 1, 2, 3}}
+    assert world.assigned(world.heartbeat("n", 3)) == {"t": {0, 1, 2, 3}}
 
 
 def test_a_member_that_gives_up_its_partitions_in_time_stays(world: World):
     world.join("m", "t", rebalance_timeout_ms=30_000)
     world.join("n", "t")
-    world.heartbeat("m", 1)
+    world.heartbeat("m", 2)
     world.pass_time(20_000)
-    world.heartbeat("m", 1, {"t": {0, 1}})
-    world.heartbeat("n", 2)
+    world.heartbeat("m", 2, {"t": {0, 1}})
+    world.heartbeat("n", 3)
     world.pass_time(20_000)
     assert world.group().members.keys() == {"m", "n"}
 
@@ -393,7 +393,7 @@ def test_a_heartbeat_of_a_replaced_static_member_is_fenced(world: World):
 def test_an_unknown_instance_id_is_an_unknown_member(world: World):
     world.join("m", "t")
     with pytest.raises(UnknownMemberId):
-        world.heartbeat("m", 1, instance_id="i")
+        world.heartbeat("m", 2, instance_id="i")
     with pytest.raises(UnknownMemberId):
         world.leave("m", instance_id="i")
 

@@ -38,7 +38,7 @@ def test_only_members_commit_to_a_group_that_has_some(world: World):
     with pytest.raises(UnknownMemberId):
         commit(world.group(), "", -1)
     with pytest.raises(UnknownMemberId):
-        commit(world.group(), "n", 1)
+        commit(world.group(), "n", 2)
 
 
 def test_a_member_commits_with_its_epoch(world: World):
@@ -67,12 +67,12 @@ def test_a_transaction_need_not_name_a_member(world: World):
 def test_an_older_epoch_commits_the_partitions_held_since_then(world: World):
     world.join("m", "t")
     world.join("n", "t")
-    world.heartbeat("m", 1, {"t": {0, 1}})
+    world.heartbeat("m", 2, {"t": {0, 1}})
     world.leave("n")
-    world.heartbeat("m", 2)
+    world.heartbeat("m", 3)
     topic_id = world.topics.topic_id("t")
     assert topic_id is not None
-    check = commit(world.group(), "m", 1)
+    check = commit(world.group(), "m", 2)
     assert check is not None
     check(topic_id, 0)
     for refused in ((topic_id, 2), (topic_id, 9), (bytes(16), 0), (None, 0)):
@@ -83,8 +83,8 @@ def test_an_older_epoch_commits_the_partitions_held_since_then(world: World):
 def test_partitions_pending_revocation_may_be_committed_with_the_epoch_they_have(world: World):
     world.join("m", "t")
     world.join("n", "t")
-    world.heartbeat("m", 1)
-    assert commit(world.group(), "m", 1) is None
+    world.heartbeat("m", 2)
+    assert commit(world.group(), "m", 2) is None
 
 
 def test_fetching_offsets_without_a_member_is_for_everybody(world: World):

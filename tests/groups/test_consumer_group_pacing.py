@@ -27,11 +27,11 @@ def test_the_interval_is_short_while_the_group_changes_and_the_configured_one_af
     result = world.join("m", "t")
     assert result.heartbeat_interval_ms == SHORT_INTERVAL_MS
     world.pass_time(SETTLING_MS - 1)
-    assert world.heartbeat("m", 1).heartbeat_interval_ms == SHORT_INTERVAL_MS
+    assert world.heartbeat("m", 2).heartbeat_interval_ms == SHORT_INTERVAL_MS
     world.pass_time(1)
-    assert world.heartbeat("m", 1).heartbeat_interval_ms == CONFIGURED
+    assert world.heartbeat("m", 2).heartbeat_interval_ms == CONFIGURED
     world.join("n", "t")
-    assert world.heartbeat("m", 1).heartbeat_interval_ms == SHORT_INTERVAL_MS
+    assert world.heartbeat("m", 2).heartbeat_interval_ms == SHORT_INTERVAL_MS
 
 
 def test_a_configured_interval_that_is_shorter_is_kept():

@@ -19,17 +19,17 @@ def world() -> World:
 def test_members_go_on_with_their_epochs_and_partitions(world: World):
     world.join("m", "t", rack_id="r", instance_id="i", server_assignor="range")
     world.join("n", subscribed_topic_regex="[tu]")
-    world.heartbeat("m", 1)
+    world.heartbeat("m", 2)
     before = world.group()
     world = world.restarted()
     after = world.group()
     assert after.members == before.members
     assert after.target == before.target
     assert after.static_members == before.static_members
-    assert (after.group_epoch, after.assignment_epoch, after.state) == (2, 2, before.state)
-    done = world.heartbeat("m", 1, world.by_name(after.members["m"].assigned), instance_id="i")
-    assert done.member_epoch == 2
-    assert world.assigned(world.heartbeat("n", 2)) is not None
+    assert (after.group_epoch, after.assignment_epoch, after.state) == (3, 3, before.state)
+    done = world.heartbeat("m", 2, world.by_name(after.members["m"].assigned), instance_id="i")
+    assert done.member_epoch == 3
+    assert world.assigned(world.heartbeat("n", 3)) is not None
     assert world.group().state == "Stable"
 
 
@@ -51,12 +51,12 @@ def test_members_that_do_not_show_up_within_the_session_timeout_are_removed(worl
 def test_a_revocation_has_its_rebalance_timeout_anew(world: World):
     world.join("m", "t", rebalance_timeout_ms=20_000)
     world.join("n", "t")
-    world.heartbeat("m", 1)
+    world.heartbeat("m", 2)
     world = world.restarted()
     for _ in range(2):
         world.pass_time(10_000)
         if "m" in world.group().members:
-            world.heartbeat("m", 1, {"t": {0, 1, 2, 3}})
+            world.heartbeat("m", 2, {"t": {0, 1, 2, 3}})
     assert list(world.group().members) == ["n"]
 
 
@@ -91,7 +91,7 @@ def test_an_answer_comes_when_what_it_says_is_stored():
     assert isinstance(answer, Pending)
     assert not answer.done
     store.writes[0].resolve(None)
-    assert answer.result().member_epoch == 1
+    assert answer.result().member_epoch == 2
 
 
 def test_a_heartbeat_that_changes_nothing_is_answered_at_once_and_stores_nothing():
@@ -99,7 +99,7 @@ def test_a_heartbeat_that_changes_nothing_is_answered_at_once_and_stores_nothing
     world = World(FakeTopics(t=1), store=store)
     world.consumer_groups.heartbeat(first_heartbeat(), world.now_ms)
     for _ in range(10):
-        assert world.heartbeat("m", 1).member_epoch == 1
+        assert world.heartbeat("m", 2).member_epoch == 2
     assert len(store.writes) == 1
 
 

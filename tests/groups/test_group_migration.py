@@ -268,7 +268,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group(broker: Broker):
     (classic,) = stable_classic_group(broker)
     classic.leave()
     assert broker.group.state == "Empty"
-    assert broker.consumer_heartbeat("c", 0).member_epoch == 1
+    assert broker.consumer_heartbeat("c", 0).member_epoch == 2
     assert broker.group.type == "consumer"
 
 

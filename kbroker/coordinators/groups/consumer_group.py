@@ -48,7 +48,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str, env: GroupEnvironment) -> None:
         self.group_id = group_id
         self.timers = MemberTimers(env.timers, group_id)
-        self.group_epoch = 0
+        self.group_epoch = 1  # a member is never in epoch 0, which means joining
         self.assignment_epoch = 0
         self.assignment_timestamp_ms = 0
         self.metadata_hash = 0

@@ -154,6 +154,11 @@ class OffsetManager:
                 api_version=request.api_version,
                 transactional=transactional,
             )
+            if check is not None:
+                # One partition that may not be committed fails the whole request.
+                for _, new in known:
+                    if not self._is_too_long(new.metadata):
+                        check(self._topic_id(new), new.partition)
         except GroupError as error:
             if transactional and isinstance(error, StaleMemberEpoch):
                 error = IllegalGeneration(str(error))
@@ -164,13 +169,8 @@ class OffsetManager:
         self._sequence += 1
         expire_ms = None if request.retention_ms == BROKER_RETENTION else now_ms + request.retention_ms
         for partition, new in known:
-            try:
-                if len(new.metadata) > self._environment.settings.offset_metadata_max_bytes:
-                    raise OffsetMetadataTooLarge("the metadata of the offset is too long")
-                if check is not None:
-                    check(self._topic_id(new), new.partition)
-            except GroupError as error:
-                results[partition] = error
+            if self._is_too_long(new.metadata):
+                results[partition] = OffsetMetadataTooLarge("the metadata of the offset is too long")
                 continue
             offsets[partition] = CommittedOffset(
                 new.offset, new.leader_epoch, new.metadata, now_ms, expire_ms, new.topic_id, self._sequence
@@ -307,6 +307,9 @@ class OffsetManager:
     def _exists(self, partition: TopicPartition) -> bool:
         count = self._environment.topics.partition_count(partition.topic)
         return count is not None and 0 <= partition.partition < count
+
+    def _is_too_long(self, metadata: str) -> bool:
+        return len(metadata) > self._environment.settings.offset_metadata_max_bytes
 
     def _topic_id(self, new: NewOffset) -> bytes | None:
         return self._environment.topics.topic_id(new.topic) if new.topic_id == NO_TOPIC_ID else new.topic_id

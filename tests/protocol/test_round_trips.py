@@ -50,6 +50,7 @@ def test_an_unset_message_round_trips(cls, version):
     assert reference.encode(cls(), version) == encoded
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=20), st.binary(max_size=20))
 def test_a_message_is_read_at_its_position(before, after):
     request = MetadataRequest(topics=None)

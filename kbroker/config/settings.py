@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kbroker.config import files
-from kbroker.config.broker_configs import BROKER_CONFIGS, SYNONYMS
+from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS
 from kbroker.config.definition import ConfigDef, ConfigValue, InvalidConfig
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import Listener, move_first, parse_advertised, parse_listeners
@@ -25,12 +25,17 @@ from kbroker.config.resource_configs import GROUP_CONFIGS
 from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.storage.config import LogConfig
 
+if TYPE_CHECKING:
+    from kbroker.config.description import Described
+
 ENVIRONMENT_PREFIX = "KBROKER_"
 
 # Kubernetes describes a service named kbroker to every pod in such variables.
 _SERVICE_LINK = r"KBROKER_(SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
 
-_SYNONYMS_OF = {name: group for group in SYNONYMS for name in group}
+RETENTION_RULE = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+
+_NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
 
@@ -153,7 +158,8 @@ class Settings:
             self._topic_defaults = {name: self._default_of(each) for name, each in TOPIC_CONFIGS.items()}
         values = dict(self._topic_defaults)
         for name, text in overrides.items():
-            values[name] = TOPIC_CONFIGS[name].parse(text)
+            if name in TOPIC_CONFIGS:
+                values[name] = TOPIC_CONFIGS[name].parse(text)
         return values
 
     def check_topic_configs(self, configs: Mapping[str, str]) -> None:
@@ -187,11 +193,18 @@ class Settings:
             arguments["segment_bytes"] = values["internal.segment.bytes"]
         return LogConfig(**arguments)  # type: ignore[arg-type]  # typed by their definitions
 
+    def describe_topic(self, configs: Mapping[str, str]) -> list[Described]:
+        """Every config of a topic that has these, for answers to clients."""
+        from kbroker.config.description import describe_topic
+
+        return describe_topic(self, configs)
+
     def group_values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
         """Every group config with its value in force. Raises InvalidConfig."""
         values = {name: self._default_of(each) for name, each in GROUP_CONFIGS.items()}
         for name, text in overrides.items():
-            values[name] = GROUP_CONFIGS[name].parse(text)
+            if name in GROUP_CONFIGS:
+                values[name] = GROUP_CONFIGS[name].parse(text)
         return values
 
     def _default_of(self, definition: ConfigDef) -> ConfigValue:
@@ -210,7 +223,7 @@ class Settings:
         """What no single definition can see."""
         _ = self.listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
-            raise SettingError("log.retention.ms must be unlimited (-1) or, equal or greater than 1")
+            raise SettingError(RETENTION_RULE)
 
 
 def unknown_setting(name: str, origin: str) -> SettingError:
@@ -227,11 +240,12 @@ def _merge(static: dict[str, str], layer: Mapping[str, str], origin: str) -> Non
         except InvalidConfig as error:
             raise SettingError(f"{origin}: {error}") from None
     for name in layer:
-        for synonym in _SYNONYMS_OF.get(name, ()):
+        for synonym in _NAMES_OF.get(name, ()):
             static.pop(synonym, None)
     static.update(layer)
-    if "broker.id" in layer and "node.id" not in layer:
-        static["node.id"] = layer["broker.id"]
+    identity = layer.get("node.id", layer.get("broker.id"))
+    if identity is not None:
+        static["node.id"] = static["broker.id"] = identity
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,134 @@
+"""DescribeConfigs 0–4: configs of topics, brokers, loggers, groups and client metrics subscriptions, with
+their source (KIP-133), synonyms (KIP-226), type and doc line (KIP-569).
+
+No names, or null, means all. Configs that do not exist are left out without a word. A resource of an unknown
+type spoils the whole request; any other problem is its own resource's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kbroker.config import description, loggers
+from kbroker.config.description import Described
+from kbroker.config.resources import ResourceType
+from kbroker.config.settings import ConfigSource
+from kbroker.errors import ApiError, describe
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kbroker.topics import check_name
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_KNOWN_TYPES = frozenset(ResourceType)
+
+
+def handle(
+    broker: Broker, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse:
+    if all(resource.resource_type in _KNOWN_TYPES for resource in request.resources):
+        return DescribeConfigsResponse(
+            results=[_result(broker, request, resource, context) for resource in request.resources]
+        )
+    problem = ApiError(ErrorCode.INVALID_REQUEST, "A resource has a type that has no configs.")
+    return DescribeConfigsResponse(results=[_refused(resource, problem) for resource in request.resources])
+
+
+def _result(
+    broker: Broker,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
+    context: RequestContext,
+) -> DescribeConfigsResult:
+    try:
+        described = _describe(broker, ResourceType(resource.resource_type), resource.resource_name)
+    except Exception as error:
+        return _refused(resource, error)
+    wanted = set(resource.configuration_keys or ())
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        # Where there is no error Kafka sends an empty message, not null.
+        error_message="",
+        configs=[_config(each, request, context) for each in described if not wanted or each.name in wanted],
+    )
+
+
+def _describe(broker: Broker, type_: ResourceType, name: str) -> list[Described]:
+    settings = broker.settings
+    if type_ is ResourceType.TOPIC:
+        check_name(name)
+        topic = broker.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return description.describe_topic(settings, topic.configs)
+    if type_ is ResourceType.BROKER:
+        if not name:
+            return description.describe_cluster(settings)
+        if _broker_id(name) != broker.node_id:
+            raise _invalid(
+                f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
+            )
+        return description.describe_broker(settings)
+    if type_ is ResourceType.BROKER_LOGGER:
+        if not name:
+            raise _invalid("Broker id must not be empty")
+        if _broker_id(name) != broker.node_id:
+            raise _invalid(f"Unexpected broker id, expected {broker.node_id} but received {name}")
+        return description.describe_loggers(loggers.levels())
+    if not name:
+        what = "Group" if type_ is ResourceType.GROUP else "Client metrics subscription"
+        raise _invalid(f"{what} name must not be empty")
+    configs = broker.dynamic_configs.configs(type_, name)
+    if type_ is ResourceType.GROUP:
+        return description.describe_group(settings, configs)
+    return description.describe_client_metrics(configs)
+
+
+def _config(
+    described: Described, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResourceResult:
+    config = DescribeConfigsResourceResult(
+        name=described.name,
+        value=described.value,
+        read_only=described.read_only,
+        config_source=described.source,
+        is_sensitive=described.is_sensitive,
+        config_type=described.type,
+        documentation=described.doc if request.include_documentation or described.doc == "" else None,
+    )
+    if request.include_synonyms:
+        config.synonyms = [DescribeConfigsSynonym(*synonym) for synonym in described.synonyms]
+    if context.api_version == 0:
+        config.is_default = described.source is ConfigSource.DEFAULT_CONFIG
+    return config
+
+
+def _refused(resource: DescribeConfigsResource, error: Exception) -> DescribeConfigsResult:
+    code, message = describe(error)
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _broker_id(name: str) -> int:
+    if re.fullmatch(r"[+-]?[0-9]+", name) is None:
+        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+    return int(name)
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,46 @@
+"""IncrementalAlterConfigs 0–1: single changes to the configs of resources (KIP-339): SET, DELETE, and for
+lists APPEND and SUBTRACT. Levels of loggers change here too (KIP-412).
+
+Each resource is taken or refused as a whole, and may appear once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.config.alteration import alter_each
+from kbroker.config.resources import Change
+from kbroker.joining import join
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
+    def alter(resource: AlterConfigsResource) -> Pending[None] | None:
+        return broker.dynamic_configs.alter(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, config.config_operation, config.value) for config in resource.configs],
+            validate_only=request.validate_only,
+        )
+
+    answers = alter_each(request.resources, alter, _answer)
+    return join(answers, lambda responses: IncrementalAlterConfigsResponse(responses=responses))
+
+
+def _answer(
+    resource: AlterConfigsResource, code: ErrorCode, message: str | None
+) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)

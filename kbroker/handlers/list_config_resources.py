@@ -1,0 +1,48 @@
+"""ListConfigResources 0–1: the resources that have configs (KIP-1142).
+
+Every topic is one, and this broker as itself and as the owner of loggers; groups and client metrics
+subscriptions are while something is configured for them. Version 0, once ListClientMetricsResources, lists
+the last kind alone. No types means all of them; an unknown one is UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.config.resources import ResourceType
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: ListConfigResourcesRequest, context: RequestContext
+) -> ListConfigResourcesResponse:
+    if context.api_version == 0:
+        wanted = {int(ResourceType.CLIENT_METRICS)}
+    else:
+        wanted = set(request.resource_types) or {int(type_) for type_ in ResourceType}
+    if not wanted <= set(ResourceType):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(name, type_)
+            for type_ in sorted(wanted, reverse=True)
+            for name in _names(broker, ResourceType(type_))
+        ]
+    )
+
+
+def _names(broker: Broker, type_: ResourceType) -> list[str]:
+    if type_ is ResourceType.TOPIC:
+        return broker.topics.names()
+    if type_ in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker.node_id)]
+    return broker.dynamic_configs.names(type_)

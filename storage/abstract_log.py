@@ -71,6 +71,10 @@ class AbstractLog(ABC, Generic[S]):
         self._config = config
         self._rules = BatchRules(config)
         self._segment_bytes = config.segment_bytes
+        self._config_changed()
+
+    def _config_changed(self) -> None:
+        """For what a subclass derives from the config."""
 
     @property
     def latest_epoch(self) -> int:

@@ -54,6 +54,7 @@ class DirectoryConfig:
     """The broker configs that a data directory obeys, with Kafka's defaults."""
 
     retention_check_interval_ms: int = 300_000
+    retention_initial_delay_ms: int = 30_000
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
     flush_offset_checkpoint_interval_ms: int = 60_000

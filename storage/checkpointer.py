@@ -1,0 +1,141 @@
+"""Publishing how far every partition is on disk: recovery points, log starts and high watermarks.
+
+A round asks every log that changed to write and sync what is derived from its data, a few at a time; when all
+have, the checkpoints are written, on a worker. A log start that moved is published by itself, soon.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+from kbroker.storage import checkpoints, names
+from kbroker.storage.files import Files
+from kbroker.storage.flusher import Flusher
+from kbroker.storage.log import PartitionLog
+from kbroker.storage.pending import Pending
+from kbroker.storage.worker import Worker
+
+logger = logging.getLogger("kbroker.storage")
+
+_LOGS_PER_TICK = 20
+_SOON_MS = 20
+
+
+class Checkpointer:
+    def __init__(
+        self,
+        files: Files,
+        worker: Worker,
+        flusher: Flusher,
+        path: str,
+        logs: Callable[[], Iterable[PartitionLog]],
+        *,
+        now_ms: int,
+        interval_ms: int,
+    ) -> None:
+        self.recovery_points: checkpoints.Offsets = {}  # of partitions that are not open
+        self.log_starts: checkpoints.Offsets = {}
+        self._files = files
+        self._worker = worker
+        self._flusher = flusher
+        self._path = path
+        self._logs = logs
+        self._interval_ms = interval_ms
+        self._next_ms = now_ms + interval_ms
+        self._now_ms = now_ms
+        self._queue: list[PartitionLog] = []
+        self._asked: list[PartitionLog] = []
+        self._round = False
+        self._start_moved = False
+        self._writing = False
+
+    def read(self) -> None:
+        """Raises ValueError if a checkpoint is unreadable."""
+        self.recovery_points = checkpoints.read(self._files, self._path, names.RECOVERY_POINTS)
+        self.log_starts = checkpoints.read(self._files, self._path, names.LOG_STARTS)
+
+    def log_start_moved(self) -> None:
+        self._start_moved = True
+
+    def next_deadline(self) -> int:
+        if self._round:
+            return self._now_ms + _SOON_MS
+        return self._now_ms if self._start_moved and not self._writing else self._next_ms
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if not self._round and now_ms >= self._next_ms:
+            self._next_ms = now_ms + self._interval_ms
+            self._queue = [log for log in self._logs() if log.changed_since_checkpoint]
+            self._round = bool(self._queue)
+        if self._round:
+            self._ask()
+        if self._start_moved and not self._writing:
+            self._write_later()
+
+    def _ask(self) -> None:
+        batch, self._queue = self._queue[:_LOGS_PER_TICK], self._queue[_LOGS_PER_TICK:]
+        for log in batch:
+            log.checkpoint_requested = True
+            self._flusher.request(log)
+        self._asked += batch
+        if not self._queue and self._flusher.idle:
+            self._round = False
+            self._asked = []
+            self._write_later()
+
+    # writing
+
+    def forget(self, topic: str, partition: int) -> None:
+        self.recovery_points.pop((topic, partition), None)
+        self.log_starts.pop((topic, partition), None)
+
+    def remember(self, log: PartitionLog) -> None:
+        """The log is not open any more."""
+        self.recovery_points[log.topic, log.partition] = log.published_point
+        self.log_starts[log.topic, log.partition] = log.log_start_offset
+
+    def _contents(self) -> list[tuple[str, bytes]]:
+        recovery_points, log_starts = dict(self.recovery_points), dict(self.log_starts)
+        high_watermarks = dict(self.recovery_points)
+        for log in self._logs():
+            if log.on_disk:
+                key = (log.topic, log.partition)
+                recovery_points[key] = log.published_point
+                log_starts[key] = log.log_start_offset
+                high_watermarks[key] = log.high_watermark
+        return [
+            (os.path.join(self._path, name), checkpoints.encode(offsets.items()))
+            for name, offsets in (
+                (names.RECOVERY_POINTS, recovery_points),
+                (names.LOG_STARTS, log_starts),
+                (names.HIGH_WATERMARKS, high_watermarks),
+            )
+        ]
+
+    def write(self) -> None:
+        """Write all checkpoints now."""
+        self._start_moved = False
+        for path, data in self._contents():
+            self._files.replace_bytes(path, data)
+
+    def _write_later(self) -> None:
+        """Write all checkpoints on a worker."""
+        self._writing = True
+        self._start_moved = False
+        contents = self._contents()
+
+        def write() -> None:
+            for path, data in contents:
+                self._files.replace_bytes(path, data)
+
+        def written(result: Pending[None]) -> None:
+            self._writing = False
+            try:
+                result.result()
+            except OSError as error:
+                logger.warning("%s: the checkpoints could not be written: %s", self._path, error)
+
+        self._worker.run(write).then(written)

@@ -1,0 +1,41 @@
+"""The offset checkpoints of a data directory: one offset per partition, in Kafka's text format.
+
+0                         version
+2                         number of lines that follow
+<topic> <partition> <offset>
+…
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from kbroker.storage.files import Files
+
+Offsets = dict[tuple[str, int], int]
+
+
+def encode(offsets: Iterable[tuple[tuple[str, int], int]]) -> bytes:
+    lines = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode(data: bytes) -> Offsets:
+    """Raises ValueError if this is not a checkpoint."""
+    lines = data.decode("ascii").splitlines()
+    if len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
+        raise ValueError("not an offset checkpoint")
+    offsets = {}
+    for line in lines[2:]:
+        topic, partition, offset = line.split(" ")
+        offsets[topic, int(partition)] = int(offset)
+    return offsets
+
+
+def read(files: Files, directory: str, name: str) -> Offsets:
+    """Empty if there is no such checkpoint."""
+    try:
+        return decode(files.read_bytes(os.path.join(directory, name)))
+    except FileNotFoundError:
+        return {}

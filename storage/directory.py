@@ -1,0 +1,397 @@
+"""One data directory: its lock, its partitions, their recovery, and what is due from time to time.
+
+Partitions are opened when they are asked for. After a clean stop nothing is read but the checkpoints; after
+an unclean one every partition is recovered first. Directories named `<topic>-<partition>` are partitions;
+others are reported and left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kbroker.storage import names
+from kbroker.storage.checkpointer import Checkpointer
+from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
+from kbroker.storage.descriptors import Descriptors
+from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
+from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenced, StorageError
+from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.flusher import Flusher
+from kbroker.storage.interface import PartitionSize
+from kbroker.storage.log import LogContext, PartitionLog
+from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
+from kbroker.storage.recovery import LoadOptions, load
+from kbroker.storage.removal import Removal
+from kbroker.storage.worker import Worker
+
+logger = logging.getLogger("kbroker.storage")
+
+_RETENTION_PER_TICK = 10
+_SOON_MS = 20
+_PROGRESS_EVERY = 1000
+
+Key = tuple[str, int]
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        path: str,
+        files: Files,
+        worker: Worker,
+        lock: OpenFile,
+        *,
+        now_ms: int,
+        fsync: bool,
+        settings: DirectoryConfig,
+    ) -> None:
+        self.path = path
+        self.clean_start = True
+        self.config_source: Callable[[str], LogConfig | None] | None = None
+        self._files = files
+        self._lock = lock
+        self._settings = settings
+        self._now_ms = now_ms
+        self._handle = files.open_directory(path)
+        self._flusher = Flusher(files, worker, self._handle)
+        self._removal = Removal(files, worker)
+        self._logs: dict[Key, PartitionLog] = {}
+        self._checkpointer = Checkpointer(
+            files,
+            worker,
+            self._flusher,
+            path,
+            self._logs.values,
+            now_ms=now_ms,
+            interval_ms=settings.flush_offset_checkpoint_interval_ms,
+        )
+        self._context = LogContext(
+            files,
+            Descriptors(files),
+            worker,
+            self._flusher,
+            settings,
+            fsync,
+            lambda paths, delay_ms: self._removal.add(paths, self._now_ms + delay_ms),
+            self._checkpointer.log_start_moved,
+            self._checkpointer.write,
+        )
+        self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
+        self._unreadable: dict[Key, StorageError] = {}
+        self._to_retain: list[Key] = []
+        self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
+        self._next_retention_ms = now_ms + settings.retention_initial_delay_ms
+        self._next_expiry_ms = now_ms + settings.producer_id_expiration_check_interval_ms
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        worker: Worker,
+        now_ms: int,
+        files: Files | None = None,
+        fsync: bool = False,
+        settings: DirectoryConfig | None = None,
+        cluster_id: str | None = None,
+        node_id: int = 1,
+    ) -> LogDirectory:
+        """Lock and open a directory, new or used; recover its partitions if it was not closed."""
+        files = files if files is not None else Files()
+        path = os.path.abspath(path)
+        files.make_directories(path)
+        try:
+            lock = files.lock(os.path.join(path, names.LOCK))
+        except BlockingIOError:
+            raise DirectoryLocked(f"{path} is in use by another process") from None
+        try:
+            files.probe(path)
+            if cluster_id is not None:
+                check_meta_properties(files, path, cluster_id, node_id)
+            directory = cls(
+                path, files, worker, lock, now_ms=now_ms, fsync=fsync, settings=settings or DirectoryConfig()
+            )
+            directory._start()
+        except BaseException:
+            lock.close()
+            raise
+        return directory
+
+    def _start(self) -> None:
+        clean = take_clean_mark(self._files, self.path)
+        self._find_partitions()
+        try:
+            self._checkpointer.read()
+        except ValueError as error:
+            logger.warning("%s: a checkpoint is unreadable: %s", self.path, error)
+            clean = False
+        if not clean and self._partitions:
+            self.clean_start = False
+            self._recover()
+
+    def _find_partitions(self) -> None:
+        unknown = []
+        for name in sorted(self._files.directories(self.path)):
+            key = names.parse_partition_directory(name)
+            if name.endswith(names.DELETE_DIRECTORY):
+                self._removal.add([os.path.join(self.path, name)], self._now_ms)
+            elif key is None:
+                unknown.append(name)
+            else:
+                self._partitions[key] = None
+        if unknown:
+            some = ", ".join(unknown[:10])
+            logger.warning("%s: %d unknown directories are left alone: %s", self.path, len(unknown), some)
+
+    def _recover(self) -> None:
+        total = len(self._partitions)
+        logger.warning("%s was not closed: recovering %d partitions", self.path, total)
+        cut_bytes = 0
+        for done, key in enumerate(list(self._partitions), 1):
+            try:
+                cut_bytes += self._recover_partition(key)
+            except (OSError, StorageError) as error:
+                logger.exception("%s-%d cannot be recovered", *key)
+                self._unreadable[key] = LogFenced(f"{key[0]}-{key[1]} could not be recovered: {error}")
+            if done % _PROGRESS_EVERY == 0:
+                logger.warning("%s: %d of %d partitions recovered", self.path, done, total)
+        self._files.sync_file_system(self._handle)
+        self._checkpointer.write()
+        logger.warning("%s: %d partitions recovered, %d bytes cut", self.path, total, cut_bytes)
+
+    def _recover_partition(self, key: Key) -> int:
+        if self._topic_id_in(self._path_of(key)) is None:
+            return 0  # a directory that was just being made, or none of ours
+        log, cut_bytes = self._load(key, bytes(16), LogConfig(), 0, clean=False)
+        log.persist(complete=True)
+        log.published_point = log.log_end_offset
+        self._checkpointer.remember(log)
+        log.release(StorageError("recovered"))
+        return cut_bytes
+
+    # partitions
+
+    def _path_of(self, key: Key) -> str:
+        return os.path.join(self.path, names.partition_directory(*key))
+
+    def _topic_id_in(self, path: str) -> bytes | None:
+        try:
+            return read_partition_metadata(self._files, path)
+        except (ValueError, KeyError) as error:
+            raise InconsistentTopicId(f"{path}: {error}") from error
+
+    def _load(
+        self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int, *, clean: bool
+    ) -> tuple[PartitionLog, int]:
+        path = self._path_of(key)
+        recovery_point = self._checkpointer.recovery_points.get(key, 0)
+        options = LoadOptions(
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=self._checkpointer.log_starts.get(key, 0),
+            now_ms=self._now_ms,
+            producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
+            index_interval_bytes=config.index_interval_bytes,
+        )
+        loaded = load(self._files, self._context.descriptors, path, options, _fenced)
+        log = PartitionLog(self._context, path, *key, topic_id, config, leader_epoch, loaded)
+        if clean:
+            recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
+        log.recovery_point = log.published_point = min(recovery_point, log.log_end_offset)
+        return log, loaded.cut_bytes
+
+    def log(
+        self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
+    ) -> PartitionLog:
+        key = (topic, partition)
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = self._open_log(key, topic_id, config, leader_epoch)
+        elif log.topic_id != topic_id:
+            raise InconsistentTopicId(f"{topic}-{partition} belongs to another topic id")
+        else:
+            if log.config != config:
+                log.config = config
+            log.set_leader_epoch(leader_epoch)
+        return log
+
+    def _open_log(self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int) -> PartitionLog:
+        if key in self._unreadable:
+            raise self._unreadable[key]
+        path = self._path_of(key)
+        if key not in self._partitions:
+            return PartitionLog(self._context, path, *key, topic_id, config, leader_epoch)
+        found = self._topic_id_in(path)
+        if found and found != topic_id:
+            raise InconsistentTopicId(f"{path} belongs to another topic id")
+        try:
+            log, _ = self._load(key, topic_id, config, leader_epoch, clean=True)
+            if found is None and log.size_bytes:
+                raise InconsistentTopicId(f"{path} has data, but no partition.metadata")
+            if not found:
+                write_partition_metadata(self._files, path, topic_id)
+        except OSError as error:
+            raise LogFenced(f"{path} cannot be opened: {error}") from error
+        del self._partitions[key]
+        return log
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        key = (topic, partition)
+        log = self._logs.get(key)
+        if log is not None:
+            return log.log_start_offset, log.log_end_offset
+        if key not in self._partitions:
+            return 0, 0
+        starts, ends = self._checkpointer.log_starts, self._checkpointer.recovery_points
+        if key not in starts or key not in ends:
+            with self._briefly_open(key, LogConfig()) as log:
+                return log.log_start_offset, log.log_end_offset
+        return starts[key], ends[key]
+
+    @contextmanager
+    def _briefly_open(self, key: Key, config: LogConfig) -> Iterator[PartitionLog]:
+        """A partition that nobody has asked for, opened for upkeep."""
+        log, _ = self._load(key, bytes(16), config, 0, clean=True)
+        try:
+            yield log
+            log.persist(complete=True)
+            self._checkpointer.remember(log)
+        finally:
+            log.release(StorageError(f"{key[0]}-{key[1]} is closed"))
+
+    def delete_partition(self, topic: str, partition: int, topic_id: bytes) -> None:
+        key = (topic, partition)
+        log = self._logs.get(key)
+        path = self._path_of(key)
+        delay_ms = LogConfig().file_delete_delay_ms
+        if log is not None:
+            if log.topic_id != topic_id:
+                return
+            delay_ms = log.config.file_delete_delay_ms
+            del self._logs[key]
+            log.mark_deleted()
+            if not log.on_disk:
+                return
+        elif key not in self._partitions or self._topic_id_in(path) not in (topic_id, b""):
+            return
+        self._partitions.pop(key, None)
+        self._unreadable.pop(key, None)
+        self._checkpointer.forget(topic, partition)
+        target = os.path.join(self.path, names.deleted_directory(topic, partition))
+        try:
+            self._files.rename(path, target)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be deleted: {error}") from error
+        self._removal.add([target], self._now_ms + delay_ms)
+
+    def partitions(self) -> list[Key]:
+        return [*self._partitions, *(key for key, log in self._logs.items() if log.on_disk)]
+
+    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
+        """The topic id that a partition on disk belongs to; None: there is none, or it does not say."""
+        key = (topic, partition)
+        log = self._logs.get(key)
+        if log is not None:
+            return log.topic_id
+        return (self._topic_id_in(self._path_of(key)) or None) if key in self._partitions else None
+
+    def sizes(self) -> Iterator[PartitionSize]:
+        for key in self._partitions:
+            sizes = self._files.sizes(self._path_of(key))
+            size = sum(size for name, size in sizes.items() if name.endswith(names.LOG))
+            yield PartitionSize(*key, size)
+        for (topic, partition), log in self._logs.items():
+            yield PartitionSize(topic, partition, log.size_bytes)
+
+    def total_bytes(self) -> int:
+        return self._files.space(self.path)[0]
+
+    def usable_bytes(self) -> int:
+        return self._files.space(self.path)[1]
+
+    # from time to time
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self._flusher.tick(now_ms)
+        self._checkpointer.tick(now_ms)
+        if now_ms >= self._next_retention_ms:
+            self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+            self._to_retain = [*self._logs, *self._partitions]
+        if self._to_retain:
+            self._retain()
+        if now_ms >= self._next_expiry_ms:
+            self._next_expiry_ms = now_ms + self._settings.producer_id_expiration_check_interval_ms
+            for log in self._logs.values():
+                log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+        self._removal.tick(now_ms)
+
+    def next_deadline(self) -> int:
+        deadline = min(self._next_retention_ms, self._next_expiry_ms, self._checkpointer.next_deadline())
+        if self._to_retain:
+            deadline = min(deadline, self._now_ms + _SOON_MS)
+        return self._removal.next_deadline(self._flusher.next_deadline(deadline))
+
+    def _retain(self) -> None:
+        """Apply retention to the next few partitions."""
+        effort = _RETENTION_PER_TICK
+        while self._to_retain and effort > 0:
+            key = self._to_retain.pop()
+            try:
+                log = self._logs.get(key)
+                if log is not None:
+                    log.apply_retention(self._now_ms)
+                elif key in self._partitions:
+                    effort -= self._retain_closed(key)
+            except (OSError, StorageError) as error:
+                logger.warning("retention of %s-%d failed: %s", *key, error)
+
+    def _retain_closed(self, key: Key) -> int:
+        config = self.config_source(key[0]) if self.config_source is not None else None
+        if config is None or not config.delete or (config.retention_ms < 0 and config.retention_bytes < 0):
+            return 0
+        if config.retention_bytes < 0 and self._now_ms < self._not_before.get(key, 0):
+            return 0
+        with self._briefly_open(key, config) as log:
+            log.apply_retention(self._now_ms)
+            self._not_before[key] = log.oldest_timestamp(MAX_LONG) + config.retention_ms
+        return 1
+
+    def close(self) -> None:
+        """Clean stop."""
+        clean = not self._unreadable
+        for log in self._logs.values():
+            if log.on_disk:
+                try:
+                    log.persist(complete=True)
+                except StorageError:
+                    logger.exception("%s cannot be closed cleanly", log)
+                clean = clean and not log.fenced
+        try:
+            self._files.sync_file_system(self._handle)
+            for log in self._logs.values():
+                if log.on_disk and not log.fenced:
+                    log.all_synced()
+                    self._checkpointer.remember(log)
+            self._logs_closed()
+            self._checkpointer.write()
+            if clean:
+                leave_clean_mark(self._files, self.path)
+        except OSError:
+            logger.exception("%s cannot be closed cleanly", self.path)
+        finally:
+            self._logs_closed()
+            self._handle.close()
+            self._lock.close()
+
+    def _logs_closed(self) -> None:
+        for log in self._logs.values():
+            log.release(StorageError(f"{log.topic}-{log.partition} is closed"))
+        self._logs.clear()
+
+
+def _fenced(error: OSError) -> StorageError:
+    return LogFenced(str(error))

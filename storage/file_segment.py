@@ -1,0 +1,276 @@
+"""A segment in files: `.log` with the batches, and `.index`, `.timeindex`, `.txnindex` beside it.
+
+Only the `.log` is written at once. The others follow from it: their ends are kept in memory until `persist`,
+and recovery makes again what a crash took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kbroker.protocol.records import BATCH_OVERHEAD, read_header
+from kbroker.storage import names, transaction_index
+from kbroker.storage.config import LogConfig
+from kbroker.storage.descriptors import Descriptors, LazyFile
+from kbroker.storage.errors import StorageError
+from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
+from kbroker.storage.segment import Segment
+from kbroker.storage.transaction_index import AbortedEntry
+
+
+class Damage(NamedTuple):
+    """Bytes in old data that are no valid batch, from one batch boundary to the next that is known."""
+
+    start: int
+    end: int
+    next_offset: int  # of the batch at `end`
+
+
+class FileSegment(Segment):
+    __slots__ = (
+        "_aborted",
+        "_aborted_on_disk",
+        "_bytes_since_index_entry",
+        "_descriptors",
+        "_failed",
+        "_files",
+        "_index_interval_bytes",
+        "_last_time_entry",
+        "_suffix",
+        "_timestamps_known",
+        "corrupt",
+        "directory",
+        "file",
+        "index",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        descriptors: Descriptors,
+        directory: str,
+        base_offset: int,
+        *,
+        created_ms: int,
+        index_interval_bytes: int,
+        failed: Callable[[OSError], StorageError],
+        roll_jitter_ms: int = 0,
+        suffix: str = "",
+    ) -> None:
+        super().__init__(base_offset, created_ms, roll_jitter_ms)
+        self._files = files
+        self._descriptors = descriptors
+        self._failed = failed  # makes of an I/O error what the log says of it
+        self._index_interval_bytes = index_interval_bytes
+        self._bytes_since_index_entry = 0
+        self._last_time_entry = -1
+        self._timestamps_known = True
+        self._aborted: list[AbortedEntry] | None = []
+        self._aborted_on_disk = 0
+        self.corrupt: list[Damage] = []
+        self.directory = directory
+        self._suffix = suffix
+        self.file = LazyFile(names.segment_file(directory, base_offset, names.LOG + suffix))
+        index = names.segment_file(directory, base_offset, names.INDEX + suffix)
+        time_index = names.segment_file(directory, base_offset, names.TIME_INDEX + suffix)
+        self.index = Index(files, descriptors, index, OFFSET_ENTRY)
+        self.time_index = Index(files, descriptors, time_index, TIME_ENTRY)
+
+    def __repr__(self) -> str:
+        return f"<FileSegment {self.file.path} {self.size_bytes} bytes>"
+
+    def on_failure(self, failed: Callable[[OSError], StorageError]) -> None:
+        self._failed = failed
+
+    def paths(self) -> list[str]:
+        """Of the files that a segment may have."""
+        return [
+            names.segment_file(self.directory, self.base_offset, suffix + self._suffix)
+            for suffix in names.SEGMENT_SUFFIXES
+        ]
+
+    @property
+    def handle(self) -> OpenFile:
+        file = self.file
+        file.touched = True
+        return file.handle or self._descriptors.open(file)
+
+    def create(self) -> None:
+        """Make the `.log` file, empty."""
+        try:
+            handle = self._descriptors.open(self.file, create=True)
+            if self._files.size(handle):
+                self._files.truncate(handle, 0)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    # appending
+
+    def append(self, batch: memoryview, size: int, last_offset: int, timestamp: int) -> None:
+        position = self.size_bytes
+        file = self.file
+        file.touched = True
+        try:
+            handle = file.handle or self._descriptors.open(file)
+            written = self._files.write_at(handle, batch, position)
+            if written != size:
+                self._files.write_all(handle, batch[written:], position + written)
+        except OSError as error:
+            raise self._cut_torn(position, error) from error
+        self.size_bytes = position + size
+        self.note_batch(position, size, last_offset, timestamp)
+
+    def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
+        """Remember a batch that stands in the `.log`: timestamps and index entries."""
+        if not position:
+            self.first_timestamp = timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.max_timestamp_offset = last_offset
+        if self._bytes_since_index_entry > self._index_interval_bytes:
+            self.index.append(last_offset - self.base_offset, position)
+            self._add_time_entry()
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += size
+
+    def _add_time_entry(self) -> None:
+        if self.max_timestamp > self._last_time_entry:
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            self._last_time_entry = self.max_timestamp
+
+    def _cut_torn(self, position: int, error: OSError) -> StorageError:
+        """A write failed: whatever of it reached the file is cut off again."""
+        try:
+            if self.file.handle is not None:
+                self._files.truncate(self.file.handle, position)
+        except OSError as worse:
+            return self._failed(OSError(worse.errno, f"torn bytes of a failed write remain: {worse}"))
+        return self._failed(error)
+
+    def indexes_full(self, config: LogConfig) -> bool:
+        index, time_index = self.index, self.time_index
+        return (
+            index.size_bytes + index.entry_bytes > config.segment_index_bytes
+            or time_index.size_bytes + 2 * time_index.entry_bytes > config.segment_index_bytes
+        )
+
+    # facts that are only loaded when asked for
+
+    def forget_timestamps(self) -> None:
+        """The segment was not read: its timestamps come from its files when they are asked for."""
+        self._timestamps_known = False
+
+    def load_timestamps(self) -> None:
+        """Take the largest timestamp from the time index, the first from the first batch."""
+        if self._timestamps_known:
+            return
+        last = self.time_index.last(wait=True)
+        if last is not None:
+            self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self.base_offset
+            self._last_time_entry = self.max_timestamp
+        if self.size_bytes >= BATCH_OVERHEAD:
+            header = read_header(self._files.read_at(self.handle, BATCH_OVERHEAD, 0))
+            self.first_timestamp = header.max_timestamp
+        self._timestamps_known = True
+
+    def largest_timestamp(self) -> int:
+        self.load_timestamps()
+        return super().largest_timestamp()
+
+    def last_modified_ms(self) -> int:
+        return self._files.modified_ms(self.file.path)
+
+    # aborted transactions
+
+    @property
+    def _transaction_index_path(self) -> str:
+        return names.segment_file(self.directory, self.base_offset, names.TRANSACTION_INDEX + self._suffix)
+
+    def expect_aborted_on_disk(self) -> None:
+        """The segment has a `.txnindex`, to be read when it is asked for."""
+        self._aborted = None
+
+    def reset_aborted(self) -> None:
+        """What the `.txnindex` holds does not count."""
+        self._aborted = []
+        self._files.unlink_if_exists(self._transaction_index_path)
+        self._aborted_on_disk = 0
+
+    def aborted(self) -> Sequence[AbortedEntry]:
+        if self._aborted is None:
+            self._aborted = transaction_index.decode(self._files.read_bytes(self._transaction_index_path))
+            self._aborted_on_disk = len(self._aborted)
+        return self._aborted
+
+    def add_aborted(self, entry: AbortedEntry) -> None:
+        self.aborted()
+        assert self._aborted is not None
+        self._aborted.append(entry)
+
+    def truncate_aborted(self, offset: int) -> None:
+        """Drop the transactions whose marker is at or above `offset`."""
+        kept = [entry for entry in self.aborted() if entry.last_offset < offset]
+        if len(kept) < self._aborted_on_disk:
+            self._files.write_bytes(self._transaction_index_path, transaction_index.encode(kept), sync=False)
+            self._aborted_on_disk = len(kept)
+        self._aborted = kept
+
+    # files
+
+    def persist(self, *, complete: bool) -> list[str]:
+        """Write what follows from the `.log` beside it; returns the changed files.
+
+        `complete`: the segment ends or is closed, so that its largest timestamp goes into the time index.
+        """
+        if complete and self._timestamps_known:
+            self._add_time_entry()
+        changed = [index.file.path for index in (self.index, self.time_index) if index.persist()]
+        if self._aborted is not None and len(self._aborted) > self._aborted_on_disk:
+            data = transaction_index.encode(self._aborted)
+            self._files.write_bytes(self._transaction_index_path, data, sync=False)
+            self._aborted_on_disk = len(self._aborted)
+            changed.append(self._transaction_index_path)
+        return changed
+
+    def truncate_to_position(self, position: int, end_offset: int) -> None:
+        """Cut the `.log` at `position`, where `end_offset` would follow, and the indexes with it."""
+        self._files.truncate(self.handle, position)
+        self.size_bytes = position
+        relative = max(end_offset - self.base_offset, 0)
+        self.index.truncate(min(self.index.count_below(0, relative), self.index.count_below(1, position)))
+        self.time_index.truncate(self.time_index.count_below(1, relative))
+        self.truncate_aborted(end_offset)
+        self._bytes_since_index_entry = 0
+        self.corrupt = [damage for damage in self.corrupt if damage.end <= position]
+        last = self.time_index.last(wait=True)
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        if last is not None:
+            self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self.base_offset
+        self._last_time_entry = self.max_timestamp
+        if not position:
+            self.first_timestamp = -1
+
+    def close(self) -> None:
+        for file in (self.file, self.index.file, self.time_index.file):
+            self._descriptors.close(file)
+
+    def rename_suffix(self, old: str, new: str) -> list[str]:
+        """Rename the files, for deletion or after compaction; returns the new paths of those there are."""
+        self.close()
+        renamed = []
+        for suffix in names.SEGMENT_SUFFIXES:
+            source = names.segment_file(self.directory, self.base_offset, suffix + old)
+            target = names.segment_file(self.directory, self.base_offset, suffix + new)
+            if self._files.exists(source):
+                self._files.rename(source, target)
+                renamed.append(target)
+        self._suffix = new
+        self.file.path = names.segment_file(self.directory, self.base_offset, names.LOG + new)
+        self.index.file.path = names.segment_file(self.directory, self.base_offset, names.INDEX + new)
+        self.time_index.file.path = names.segment_file(
+            self.directory, self.base_offset, names.TIME_INDEX + new
+        )
+        return renamed

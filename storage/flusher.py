@@ -1,0 +1,122 @@
+"""Bringing appended data to the disk: flush.ms, group commit, and one syncfs where many logs are due.
+
+At most one sync of a log is under way; who asks meanwhile shares the next one. At most `_PARALLEL` logs are
+synced side by side; when more than `_MANY` wait, one `syncfs` takes them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.worker import Worker
+
+if TYPE_CHECKING:
+    from kbroker.storage.log import PartitionLog
+    from kbroker.storage.log_reader import Place
+    from kbroker.storage.pending import Pending
+
+_PARALLEL = 8
+_MANY = 64
+
+
+class SyncJob(NamedTuple):
+    """What must be on disk before a log may say that it is, up to an offset."""
+
+    end_offset: int
+    place: Place | None  # of the end offset
+    files: list[OpenFile]
+    paths: list[str]
+    directories: list[str]
+    checkpoint: bool  # everything derived is in it too: the recovery point may be published
+    generation: int  # of the log when the sync began
+
+    def run(self, files: Files) -> None:
+        for path in self.paths:
+            file = files.open(path)
+            try:
+                files.sync(file)
+            finally:
+                file.close()
+        files.sync_all(self.files, self.directories)
+
+
+class Flusher:
+    def __init__(self, files: Files, worker: Worker, directory: OpenFile) -> None:
+        self._files = files
+        self._worker = worker
+        self._directory = directory
+        self._due: dict[PartitionLog, int] = {}  # dirty logs, and when flush.ms wants them synced
+        self._running: set[PartitionLog] = set()
+        self._waiting: dict[PartitionLog, None] = {}
+
+    # flush.ms
+
+    def dirty(self, log: PartitionLog, due_ms: int) -> None:
+        self._due.setdefault(log, due_ms)
+
+    def forget(self, log: PartitionLog) -> None:
+        self._due.pop(log, None)
+        self._waiting.pop(log, None)
+
+    def next_deadline(self, default: int) -> int:
+        return min(self._due.values(), default=default)
+
+    def tick(self, now_ms: int) -> None:
+        due = [log for log, due_ms in self._due.items() if due_ms <= now_ms]
+        for log in due:
+            del self._due[log]
+            self._waiting[log] = None
+        if due:
+            self._start()
+
+    # syncing
+
+    def request(self, log: PartitionLog) -> None:
+        """Sync this log as soon as may be; `log.synced` tells."""
+        self._waiting[log] = None
+        self._start()
+
+    @property
+    def idle(self) -> bool:
+        return not self._running and not self._waiting
+
+    def _start(self) -> None:
+        ready = [log for log in self._waiting if log not in self._running]
+        if len(ready) > _MANY:
+            self._sync_many(ready)
+            return
+        for log in ready:
+            if len(self._running) >= _PARALLEL:
+                return
+            job = self._take(log) if log in self._waiting else None
+            if job is not None:
+                self._run(partial(job.run, self._files), [(log, job)])
+
+    def _sync_many(self, logs: list[PartitionLog]) -> None:
+        jobs = [(log, job) for log in logs if (job := self._take(log)) is not None]
+        self._run(partial(self._files.sync_file_system, self._directory), jobs)
+
+    def _take(self, log: PartitionLog) -> SyncJob | None:
+        del self._waiting[log]
+        self._due.pop(log, None)
+        return log.begin_sync()
+
+    def _run(self, work: Callable[[], None], jobs: list[tuple[PartitionLog, SyncJob]]) -> None:
+        self._running.update(log for log, _ in jobs)
+
+        def finished(result: Pending[None]) -> None:
+            self._running.difference_update(log for log, _ in jobs)
+            try:
+                result.result()
+            except OSError as error:
+                for log, _ in jobs:
+                    log.sync_failed(error)
+            else:
+                for log, job in jobs:
+                    log.synced(job)
+            self._start()
+
+        self._worker.run(work).then(finished)

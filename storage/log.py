@@ -1,0 +1,529 @@
+"""The file-backed log of one partition.
+
+Order of things, on which recovery relies: the `.log` is written first; what follows from it (indexes,
+producer snapshot, epochs) is written later, at a roll, a checkpoint or the close; a recovery point is
+published only when all of it is on disk. What fails is undone (a full disk) or fences the log (all else).
+
+With fsync (`flush.messages=1`, or for the whole directory) the high watermark moves when the data is on disk;
+without, when it is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kbroker.storage import leader_epochs, names
+from kbroker.storage.abstract_log import AbstractLog
+from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.descriptors import Descriptors
+from kbroker.storage.errors import DiskFull, LogDeleted, LogFenced, StorageError
+from kbroker.storage.file_segment import FileSegment
+from kbroker.storage.files import Files, WouldBlock
+from kbroker.storage.flusher import Flusher, SyncJob
+from kbroker.storage.interface import Slice, TimestampOffset
+from kbroker.storage.log_reader import LogReader, Place
+from kbroker.storage.partition_metadata import write_partition_metadata
+from kbroker.storage.pending import Pending
+from kbroker.storage.recovery import Loaded, replay_producers
+from kbroker.storage.snapshots import Snapshots
+from kbroker.storage.worker import Worker
+
+logger = logging.getLogger("kbroker.storage")
+
+T = TypeVar("T")
+_COLD_TRIES = 3
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+
+
+@dataclass(slots=True)
+class LogContext:
+    """What the logs of a data directory share."""
+
+    files: Files
+    descriptors: Descriptors
+    worker: Worker
+    flusher: Flusher
+    settings: DirectoryConfig
+    fsync: bool
+    delete_later: Callable[[list[str], int], None]  # paths, after so many ms
+    log_start_moved: Callable[[], None]  # to be checkpointed soon
+    publish: Callable[[], None]  # write the checkpoints now
+
+
+class PartitionLog(AbstractLog[FileSegment]):
+    def __init__(
+        self,
+        context: LogContext,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        leader_epoch: int,
+        loaded: Loaded | None = None,
+    ) -> None:
+        self._context = context
+        self._files = context.files
+        self._directory = directory
+        self._reader = LogReader(context.files)
+        self._sync_commits = False  # the high watermark waits for the disk
+        self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
+        self._stable_place: tuple[int, Place] | None = None
+        self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
+        self._unsynced_segments: list[FileSegment] = []
+        self._unsynced_paths: list[str] = []
+        self._unsynced_directories: set[str] = set()
+        self._flush_scheduled = False
+        self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
+        self._generation = 0  # raised by every truncation: a sync that began before it proves nothing
+        self.recovery_point = 0  # everything below is on disk
+        self.published_point = 0  # … and so is what is derived from it: may be checkpointed
+        self.checkpoint_requested = False  # the next sync writes what is derived, to publish a recovery point
+        super().__init__(topic, partition, topic_id, config, leader_epoch)
+        self._snapshots = Snapshots(context.files, directory)
+        if loaded is not None:
+            self._segments = loaded.segments
+            self._producers = loaded.producers
+            self._epochs = loaded.epochs
+            self._snapshots = loaded.snapshots
+            self.log_start_offset = loaded.log_start_offset
+            self.log_end_offset = loaded.log_end_offset
+            for segment in self._segments:
+                segment.on_failure(self._io_failed)
+        self._commit_up_to(self.log_end_offset)
+
+    def _config_changed(self) -> None:
+        sync_commits = self._context.fsync or self._config.flush_messages <= 1
+        if sync_commits and not self._sync_commits and self._segments:
+            self._committed_place = Place(self._segments[-1], self._segments[-1].size_bytes)
+        self._sync_commits = sync_commits
+        if not sync_commits and self.high_watermark < self.log_end_offset:
+            self._commit_up_to(self.log_end_offset)
+
+    @property
+    def directory(self) -> str:
+        return self._directory
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether anything was ever written: before that there is no directory."""
+        return bool(self._segments)
+
+    def oldest_timestamp(self, default: int) -> int:
+        """The largest timestamp of the oldest segment: what retention.ms waits for."""
+        return self._segments[0].largest_timestamp() if self._segments else default
+
+    @property
+    def fenced(self) -> bool:
+        return isinstance(self._refusal, LogFenced)
+
+    # appending
+
+    def _active_segment(self, now_ms: int) -> FileSegment:
+        if not self._segments:
+            self._create(now_ms)
+        return self._segments[-1]
+
+    def _create(self, now_ms: int) -> None:
+        """The first append makes the directory."""
+        files, directory = self._files, self._directory
+        try:
+            if not files.exists(directory):
+                files.make_directory(directory)
+            metadata = write_partition_metadata(files, directory, self.topic_id)
+            segment = self._new_segment(now_ms)
+        except OSError as error:
+            raise self._io_failed(error) from error
+        self._unsynced_paths.append(metadata)
+        self._unsynced_directories.update((directory, os.path.dirname(directory)))
+        self._segments.append(segment)
+
+    def _new_segment(self, now_ms: int) -> FileSegment:
+        segment = FileSegment(
+            self._files,
+            self._context.descriptors,
+            self._directory,
+            self.log_end_offset,
+            created_ms=now_ms,
+            index_interval_bytes=self._config.index_interval_bytes,
+            failed=self._io_failed,
+            roll_jitter_ms=self._roll_jitter_ms(),
+        )
+        segment.create()
+        return segment
+
+    def _roll(self, now_ms: int) -> FileSegment:
+        segment = self._new_segment(now_ms)
+        ended = self._segments[-1]
+        self._write_derived(ended)
+        self._unsynced_segments.append(ended)
+        self._unsynced_directories.add(self._directory)
+        self._segments.append(segment)
+        self._schedule_flush(now_ms)
+        return segment
+
+    def _write_derived(self, ended: FileSegment) -> None:
+        """Write indexes and a snapshot; a full disk only delays them, as they can be made again."""
+        try:
+            self._unsynced_paths += ended.persist(complete=True)
+            self._unsynced_paths.append(self._snapshots.write(self.log_end_offset, self._producers))
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise self._io_failed(error) from error
+            logger.warning("%s: no room for indexes: %s", self, error)
+            self._unpersisted.append(ended)
+
+    def _appended(self, now_ms: int) -> Pending[None] | None:
+        if self._sync_commits:
+            return self._durable_up_to(self.log_end_offset - 1)
+        self._commit_up_to(self.log_end_offset)
+        if not self._flush_scheduled:
+            self._schedule_flush(now_ms)
+        if self.log_end_offset - self.recovery_point >= self._config.flush_messages:
+            return self._sync_up_to(self.log_end_offset - 1)
+        return None
+
+    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+        if not self._sync_commits or last_offset < self.recovery_point:
+            return None
+        return self._sync_up_to(last_offset)
+
+    def _sync_up_to(self, last_offset: int) -> Pending[None]:
+        pending: Pending[None] = Pending()
+        self._waiters.append((last_offset, pending))
+        self._context.flusher.request(self)
+        return pending
+
+    def _schedule_flush(self, now_ms: int) -> None:
+        self._flush_scheduled = True
+        self._context.flusher.dirty(self, now_ms + self._config.flush_ms)
+
+    # syncing
+
+    def flush(self) -> Pending[None]:
+        if self._refusal is not None:
+            failed: Pending[None] = Pending()
+            failed.fail(self._refusal)
+            return failed
+        if self.recovery_point >= self.log_end_offset and not self._unsynced_paths:
+            return Pending.resolved(None)
+        return self._sync_up_to(self.log_end_offset - 1)
+
+    def begin_sync(self) -> SyncJob | None:
+        """What to sync now; None if there is no way to."""
+        if self._refusal is not None:
+            return None
+        checkpoint = self.checkpoint_requested
+        if checkpoint:
+            self.checkpoint_requested = False
+            try:
+                self.persist(complete=False)
+            except DiskFull:
+                checkpoint = False
+            except StorageError:
+                return None
+        try:
+            segments = [*self._unsynced_segments, *self._segments[-1:]]
+            job = SyncJob(
+                self.log_end_offset,
+                Place(self._segments[-1], self._segments[-1].size_bytes) if self._segments else None,
+                [segment.handle for segment in segments],
+                self._unsynced_paths,
+                list(self._unsynced_directories),
+                checkpoint,
+                self._generation,
+            )
+        except OSError as error:
+            self.sync_failed(error)
+            return None
+        self._unsynced_segments, self._unsynced_paths, self._unsynced_directories = [], [], set()
+        self._flush_scheduled = False
+        return job
+
+    def synced(self, job: SyncJob) -> None:
+        if job.generation != self._generation:
+            if self._waiters:
+                self._context.flusher.request(self)
+            return
+        end_offset = job.end_offset
+        self.recovery_point = max(self.recovery_point, end_offset)
+        if job.checkpoint:
+            self.published_point = max(self.published_point, end_offset)
+        if self._sync_commits and end_offset > self.high_watermark and self._refusal is None:
+            self._committed_place = job.place
+            self._commit_up_to(end_offset)
+        if self._waiters:
+            told = [waiter for waiter in self._waiters if waiter[0] < end_offset]
+            self._waiters = [waiter for waiter in self._waiters if waiter[0] >= end_offset]
+            for _, pending in told:
+                pending.resolve(None)
+
+    def all_synced(self) -> None:
+        """Everything was written and the whole file system was synced."""
+        self.checkpoint_requested = True
+        job = self.begin_sync()
+        if job is not None:
+            self.synced(job)
+
+    def sync_failed(self, error: OSError) -> None:
+        """What the disk holds is unknown now: nothing more is acknowledged."""
+        self._fence(error)
+
+    def _fence(self, error: OSError) -> LogFenced:
+        fenced = LogFenced(f"{self.topic}-{self.partition}: {error}")
+        if self._refusal is None:
+            logger.error("%s is fenced until it is reopened: %s", self, error)
+        waiters, self._waiters = self._waiters, []
+        self._context.flusher.forget(self)
+        self._refuse(fenced)
+        for _, pending in waiters:
+            pending.fail(fenced)
+        return fenced
+
+    def _io_failed(self, error: OSError) -> StorageError:
+        if error.errno in _FULL:
+            return DiskFull(f"{self.topic}-{self.partition}: {error}")
+        if error.errno in _PASSING:
+            return StorageError(f"{self.topic}-{self.partition}: {error}")
+        return self._fence(error)
+
+    # checkpoints
+
+    @property
+    def changed_since_checkpoint(self) -> bool:
+        return self._refusal is None and self.published_point < self.log_end_offset
+
+    def persist(self, *, complete: bool) -> None:
+        """Write indexes, a snapshot and the epochs. `complete`: the log is being closed."""
+        if self._refusal is not None or not self._segments:
+            return
+        try:
+            while self._unpersisted:
+                self._unsynced_paths += self._unpersisted[0].persist(complete=True)
+                del self._unpersisted[0]
+            self._unsynced_paths += self._segments[-1].persist(complete=complete)
+            if self.log_end_offset not in self._snapshots:
+                self._unsynced_paths.append(self._snapshots.write(self.log_end_offset, self._producers))
+                bases = {segment.base_offset for segment in self._segments}
+                self._snapshots.remove_strays(bases, keep=2)
+            self._write_epochs()
+        except OSError as error:
+            raise self._io_failed(error) from error
+
+    def _write_epochs(self) -> None:
+        if not self._epochs.changed:
+            return
+        path = os.path.join(self._directory, names.LEADER_EPOCHS)
+        self._files.write_bytes(path + ".tmp", leader_epochs.encode(self._epochs), sync=True)
+        self._files.rename(path + ".tmp", path)
+        self._unsynced_directories.add(self._directory)
+        self._epochs.changed = False
+
+    # reading
+
+    def read(
+        self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True
+    ) -> Slice | Pending[Slice]:
+        try:
+            return self._read(offset, max_bytes, committed, min_one, wait=False)
+        except WouldBlock as cold:
+            return self._when_warm(
+                cold, lambda wait: self._read(offset, max_bytes, committed, min_one, wait=wait)
+            )
+        except OSError as error:
+            raise self._io_failed(error) from error
+
+    def _read(self, offset: int, max_bytes: int, committed: bool, min_one: bool, *, wait: bool) -> Slice:
+        if self._refusal is not None:
+            raise self._refusal
+        self._check_range(offset)
+        found = None
+        limit = self.last_stable_offset if committed else self.high_watermark
+        if offset < limit:
+            place = self._place_of_limit(limit, wait)
+            index = self._segment_index(offset)
+            found = self._reader.read(
+                self._segments, index, offset, max_bytes, place, min_one=min_one, wait=wait
+            )
+        if found is None or not found.data:
+            return Slice(
+                (), 0, self.high_watermark, self.last_stable_offset, self.log_start_offset, (), offset
+            )
+        return Slice(
+            (found.data,),
+            len(found.data),
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            self._aborted_between(offset, found.next_offset) if committed else (),
+            found.next_offset,
+        )
+
+    def _place_of_limit(self, limit: int, wait: bool) -> Place:
+        if limit == self.log_end_offset:
+            segment = self._segments[-1]
+            return Place(segment, segment.size_bytes)
+        if limit == self.high_watermark and self._committed_place is not None:
+            return self._committed_place
+        if self._stable_place is None or self._stable_place[0] != limit:
+            index = self._segment_index(limit)
+            self._stable_place = limit, self._reader.place_of(self._segments, index, limit, wait=wait)
+        return self._stable_place[1]
+
+    def _when_warm(self, cold: WouldBlock, attempt: Callable[[bool], T], tries: int = 1) -> Pending[T]:
+        """Let a worker read what is not in the page cache, then try again here."""
+        pending: Pending[T] = Pending()
+        files = self._files
+
+        def fetch(cold: WouldBlock, tries: int) -> None:
+            def warmed(result: Pending[bytes]) -> None:
+                if pending.done:
+                    return
+                try:
+                    result.result()
+                    value = attempt(tries >= _COLD_TRIES or not files.answers_from_cache)
+                except WouldBlock as again:
+                    fetch(again, tries + 1)
+                except OSError as error:
+                    pending.fail(self._io_failed(error))
+                except Exception as error:
+                    pending.fail(error)
+                else:
+                    pending.resolve(value)
+
+            self._context.worker.run(lambda: files.read_at(cold.file, cold.size, cold.position)).then(warmed)
+
+        fetch(cold, tries)
+        return pending
+
+    def _warm_or_later(self, attempt: Callable[[bool], T]) -> T | Pending[T]:
+        try:
+            return attempt(False)
+        except WouldBlock as cold:
+            return self._when_warm(cold, attempt)
+        except OSError as error:
+            raise self._io_failed(error) from error
+
+    def offset_for_timestamp(
+        self, timestamp: int
+    ) -> TimestampOffset | Pending[TimestampOffset | None] | None:
+        if self._refusal is not None:
+            raise self._refusal
+        return self._warm_or_later(
+            lambda wait: self._reader.offset_for_timestamp(
+                self._segments, timestamp, self.log_start_offset, self.high_watermark, wait=wait
+            )
+        )
+
+    def max_timestamp_offset(self) -> TimestampOffset | Pending[TimestampOffset | None] | None:
+        if self._refusal is not None:
+            raise self._refusal
+        for segment in self._segments:
+            segment.load_timestamps()
+        newest = max((segment.max_timestamp for segment in self._segments), default=-1)
+        return self.offset_for_timestamp(newest) if newest >= 0 else None
+
+    # cutting
+
+    def _raise_log_start(self, offset: int) -> None:
+        super()._raise_log_start(offset)
+        self.recovery_point = max(self.recovery_point, offset)
+        self._context.log_start_moved()
+
+    def _discard(self, segments: list[FileSegment]) -> None:
+        """Rename the files of segments that retention gave up; they are removed later."""
+        self._reader.forget()
+        self._stable_place = None
+        renamed: list[str] = []
+        doomed = set(segments)
+        self._unsynced_segments = [segment for segment in self._unsynced_segments if segment not in doomed]
+        self._unpersisted = [segment for segment in self._unpersisted if segment not in doomed]
+        try:
+            for segment in segments:
+                paths = set(segment.paths())
+                self._unsynced_paths = [path for path in self._unsynced_paths if path not in paths]
+                renamed += segment.rename_suffix("", names.DELETED)
+                snapshot = self._snapshots.path(segment.base_offset)
+                marked = self._snapshots.mark_deleted(segment.base_offset)
+                if marked is not None:
+                    renamed.append(marked)
+                    self._unsynced_paths = [path for path in self._unsynced_paths if path != snapshot]
+        except OSError as error:
+            raise self._io_failed(error) from error
+        finally:
+            self._context.delete_later(renamed, self._config.file_delete_delay_ms)
+
+    def truncate_to(self, offset: int) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        if offset >= self.log_end_offset or not self._segments:
+            return
+        # First take back what was published: recovery must not trust what now changes.
+        self.published_point = min(self.published_point, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        try:
+            self._context.publish()
+            self._cut(max(offset, 0))
+        except OSError as error:
+            raise self._io_failed(error) from error
+
+    def _cut(self, offset: int) -> None:
+        place = self._reader.place_of(self._segments, self._segment_index(offset), offset, wait=True)
+        end_offset = self._reader.end_offset_before(place)
+        keep = self._segments.index(place.segment) + 1
+        later = self._segments[keep:]
+        del self._segments[keep:]
+        self._discard(later)
+        self._generation += 1
+        self._reader.forget()
+        self._stable_place = None
+        place.segment.truncate_to_position(place.position, end_offset)
+        self._reader.reload_timestamps(place.segment)
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self._snapshots.remove_above(end_offset)
+        self._epochs.truncate_from_end(end_offset)
+        self._producers = replay_producers(
+            self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
+        )
+        self._unsynced_paths = [path for path in self._unsynced_paths if self._files.exists(path)]
+        self.published_point = min(self.published_point, end_offset)
+        self.recovery_point = min(self.recovery_point, end_offset)
+        if not self._sync_commits or self.high_watermark > end_offset:
+            self._committed_place = Place(place.segment, place.position)
+            self._commit_up_to(end_offset)
+
+    # the end
+
+    def close(self) -> None:
+        """Everything on disk, everything derived written: opening it again needs no scan."""
+        if self._refusal is None:
+            self.persist(complete=True)
+            self.checkpoint_requested = True
+            job = self.begin_sync()
+            if job is not None:
+                try:
+                    job.run(self._files)
+                except OSError as error:
+                    raise self._io_failed(error) from error
+                self.synced(job)
+        self.release(StorageError(f"{self.topic}-{self.partition} is closed"))
+
+    def mark_deleted(self) -> None:
+        self.release(LogDeleted(f"{self.topic}-{self.partition} was deleted"))
+
+    def release(self, reason: StorageError) -> None:
+        """No more use of this object: its descriptors are given back, its waiters told."""
+        self._context.flusher.forget(self)
+        self._refuse(reason)
+        waiters, self._waiters = self._waiters, []
+        for _, pending in waiters:
+            pending.fail(reason)
+        for segment in self._segments:
+            segment.close()

@@ -1,0 +1,309 @@
+"""Finding and reading batches in the segments of a log.
+
+A read returns one buffer of whole batches from one segment, and never what lies at or above its limit. Reads
+are tried without waiting for the disk (`wait=False`): what is not in the page cache raises WouldBlock, and
+the log tries again once a worker has read it. Where a reader will go on is remembered, to save the search.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kbroker.protocol.records import (
+    BATCH_OVERHEAD,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    CorruptRecord,
+    iter_records,
+    read_header,
+)
+from kbroker.storage.file_segment import FileSegment
+from kbroker.storage.files import Files, WouldBlock
+from kbroker.storage.interface import Buffer, TimestampOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_START = struct.Struct(">qi")  # base offset, batch length
+_MAGIC_POSITION = 16
+_LAST_DELTA = struct.Struct(">i")
+_LAST_DELTA_POSITION = 23
+_HINTS = 128
+_SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
+_WALK_BATCHES = 32
+
+
+class Place(NamedTuple):
+    """A batch boundary: nothing at or behind it is read."""
+
+    segment: FileSegment
+    position: int
+
+
+class Found(NamedTuple):
+    data: memoryview
+    next_offset: int
+
+
+class LogReader:
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._hints: dict[int, Place] = {}  # offset → where the batch that begins with it starts
+
+    def forget(self) -> None:
+        """Segments were cut, replaced or deleted."""
+        self._hints.clear()
+
+    def remember(self, offset: int, segment: FileSegment, position: int) -> None:
+        hints = self._hints
+        hints[offset] = Place(segment, position)
+        if len(hints) > _HINTS:
+            del hints[next(iter(hints))]
+
+    # reading batches
+
+    def read(
+        self,
+        segments: Sequence[FileSegment],
+        index: int,
+        offset: int,
+        max_bytes: int,
+        limit: Place,
+        *,
+        min_one: bool,
+        wait: bool,
+    ) -> Found | None:
+        """Batches from the one that holds `offset`; `index` is its segment's. None: there are none."""
+        hint = self._hints.get(offset)
+        if hint is not None:
+            segment, position = hint
+            end = limit.position if segment is limit.segment else segment.size_bytes
+            if position < end:
+                return self._read_segment(
+                    segment, position, end, offset, max_bytes, min_one, wait, exact=True
+                )
+        for segment in segments[index:]:
+            last = segment is limit.segment
+            end = limit.position if last else segment.size_bytes
+            position = self._start(segment, offset, wait)
+            if position < end:
+                found = self._read_segment(
+                    segment, position, end, offset, max_bytes, min_one, wait, exact=False
+                )
+                if found is not None:
+                    return found
+            if last:
+                break
+        return None
+
+    def _start(self, segment: FileSegment, offset: int, wait: bool) -> int:
+        """A batch boundary at or before the batch that holds `offset`."""
+        if offset <= segment.base_offset:
+            return 0
+        entry = segment.index.floor(min(offset - segment.base_offset, 2**32 - 1), wait=wait)
+        start = entry[1] if entry is not None else 0
+        for damage in segment.corrupt:
+            if offset >= damage.next_offset:
+                start = max(start, damage.end)
+        return start
+
+    def _read_segment(
+        self,
+        segment: FileSegment,
+        position: int,
+        end: int,
+        offset: int,
+        max_bytes: int,
+        min_one: bool,
+        wait: bool,
+        *,
+        exact: bool,
+    ) -> Found | None:
+        """`exact`: the batch at `position` is the one; else batches before it may have to be passed over."""
+        whole_end = end
+        while position < whole_end:
+            if segment.corrupt:
+                end = self._before_damage(segment, position, whole_end)
+            size = max_bytes if exact else max_bytes + _SEARCH_BYTES
+            size = min(max(size, BATCH_OVERHEAD), end - position)
+            buffer = self._read(segment, size, position, wait)
+            if not exact:
+                passed = self._pass_over(segment, buffer, position, end, offset)
+                position += passed
+                if passed + BATCH_OVERHEAD > len(buffer):
+                    continue
+                buffer = memoryview(buffer)[passed:]
+            first = self._batch_size(segment, buffer, 0, position, end)
+            if first > max_bytes and not min_one:
+                return Found(memoryview(b""), offset)
+            if first > max_bytes or first > len(buffer):
+                buffer = self._read_whole(segment, first, position, wait)
+            stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
+            return self._found(segment, position, memoryview(buffer)[:stop], last)
+        return None
+
+    def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
+        base_offset, _ = _START.unpack_from(view, last)
+        (delta,) = _LAST_DELTA.unpack_from(view, last + _LAST_DELTA_POSITION)
+        next_offset = base_offset + delta + 1
+        self.remember(next_offset, segment, position + len(view))
+        return Found(view, next_offset)
+
+    def _read(self, segment: FileSegment, size: int, position: int, wait: bool) -> Buffer:
+        if wait:
+            return self._files.read_at(segment.handle, size, position)
+        buffer = self._files.read_cached(segment.handle, size, position)
+        if len(buffer) < min(size, BATCH_OVERHEAD):
+            raise WouldBlock(segment.handle, size, position)
+        return buffer
+
+    def _read_whole(self, segment: FileSegment, size: int, position: int, wait: bool) -> Buffer:
+        read: Callable[..., Buffer] = self._files.read_at if wait else self._files.read_cached
+        buffer = read(segment.handle, size, position)
+        if len(buffer) < size:
+            if wait:
+                raise CorruptRecord(f"{segment.file.path} ends within the batch at {position}")
+            raise WouldBlock(segment.handle, size, position)
+        return buffer
+
+    def _batch_size(self, segment: FileSegment, buffer: Buffer, start: int, position: int, end: int) -> int:
+        """The size that the batch at `start` of a buffer read at `position` says it has."""
+        if len(buffer) - start < BATCH_OVERHEAD:
+            raise damaged(segment, position + start, "the segment ends within a batch header")
+        _, length = _START.unpack_from(buffer, start)
+        size = LOG_OVERHEAD + length
+        if size < BATCH_OVERHEAD or buffer[start + _MAGIC_POSITION] != MAGIC or position + start + size > end:
+            raise damaged(segment, position + start, f"no batch header: {length} bytes")
+        return int(size)
+
+    def _pass_over(self, segment: FileSegment, buffer: Buffer, position: int, end: int, offset: int) -> int:
+        """How many bytes of batches come before the first one whose last offset is at or above `offset`."""
+        start = 0
+        while True:
+            size = self._batch_size(segment, buffer, start, position, end)
+            base_offset, _ = _START.unpack_from(buffer, start)
+            (delta,) = _LAST_DELTA.unpack_from(buffer, start + _LAST_DELTA_POSITION)
+            if base_offset + delta >= offset:
+                return start
+            start += size
+            if start + BATCH_OVERHEAD > len(buffer):
+                return start
+
+    def _cut(self, segment: FileSegment, buffer: Buffer, length: int, position: int) -> tuple[int, int]:
+        """Where the last whole batch before `length` ends, and where it starts."""
+        unpack = _START.unpack_from
+        stop = last = 0
+        walked = 0
+        while length - stop >= LOG_OVERHEAD:
+            size = LOG_OVERHEAD + unpack(buffer, stop)[1]
+            if size < BATCH_OVERHEAD:
+                raise damaged(segment, position + stop, f"a batch of {size} bytes")
+            if stop + size > length:
+                break
+            last = stop
+            stop += size
+            walked += 1
+            if walked == _WALK_BATCHES and length - stop > _WALK_BATCHES * _SEARCH_BYTES // 4:
+                stop = self._jump(segment, buffer, stop, length, position)
+        return stop, last
+
+    def _jump(self, segment: FileSegment, buffer: Buffer, stop: int, length: int, position: int) -> int:
+        """Among many small batches, one near the end that the index knows and that ends before `length`."""
+        target = position + length
+        for _ in range(2):
+            try:
+                entry = segment.index.floor_by_value(target, wait=False)
+            except (WouldBlock, OSError, EOFError):
+                return stop
+            if entry is None or entry[1] - position <= stop:
+                return stop
+            start = entry[1] - position
+            if start + LOG_OVERHEAD <= length:
+                _, size = _START.unpack_from(buffer, start)
+                if size >= BATCH_OVERHEAD - LOG_OVERHEAD and start + LOG_OVERHEAD + size <= length:
+                    return start
+            target = entry[1] - 1
+        return stop
+
+    def _before_damage(self, segment: FileSegment, position: int, end: int) -> int:
+        for damage in segment.corrupt:
+            if damage.start <= position < damage.end:
+                raise damaged(segment, position, "damaged, as found when the log was recovered")
+            if position < damage.start:
+                return min(end, damage.start)
+        return end
+
+    # finding batches
+
+    def headers(
+        self, segment: FileSegment, position: int, end: int, *, wait: bool
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch from a boundary on."""
+        buffer: Buffer = b""
+        start = 0
+        while position < end:
+            if position + BATCH_OVERHEAD > start + len(buffer):
+                if segment.corrupt:
+                    self._before_damage(segment, position, end)
+                start = position
+                buffer = self._read(segment, min(_SEARCH_BYTES, end - position), position, wait)
+            size = self._batch_size(segment, buffer, position - start, start, end)
+            yield position, read_header(buffer, position - start)
+            position += size
+
+    def place_of(self, segments: Sequence[FileSegment], index: int, offset: int, *, wait: bool) -> Place:
+        """Where the first batch starts that holds an offset at or above `offset`."""
+        for segment in segments[index:]:
+            start = self._start(segment, offset, wait)
+            for position, header in self.headers(segment, start, segment.size_bytes, wait=wait):
+                if header.last_offset >= offset:
+                    return Place(segment, position)
+        return Place(segments[-1], segments[-1].size_bytes)
+
+    def end_offset_before(self, place: Place) -> int:
+        """The offset that follows the last batch before a place."""
+        segment, end = place
+        entry = segment.index.floor_by_value(max(end - 1, 0), wait=True)
+        end_offset = segment.base_offset
+        for _, header in self.headers(segment, entry[1] if entry is not None else 0, end, wait=True):
+            end_offset = header.next_offset
+        return end_offset
+
+    def reload_timestamps(self, segment: FileSegment) -> None:
+        """Find the largest timestamp again, after the segment was cut: its index lacks the last batches'."""
+        entry = segment.index.last(wait=True)
+        start = entry[1] if entry is not None else 0
+        for _, header in self.headers(segment, start, segment.size_bytes, wait=True):
+            if header.max_timestamp > segment.max_timestamp:
+                segment.max_timestamp = header.max_timestamp
+                segment.max_timestamp_offset = header.last_offset
+
+    def offset_for_timestamp(
+        self, segments: Sequence[FileSegment], timestamp: int, start_offset: int, limit: int, *, wait: bool
+    ) -> TimestampOffset | None:
+        """The first record at or above `timestamp`, from `start_offset` on and below `limit`."""
+        for segment in segments:
+            if segment.largest_timestamp() < timestamp:
+                continue
+            entry = segment.time_index.floor(timestamp, wait=wait)
+            # The entry's batch has the largest timestamp so far, which may be the searched one itself.
+            offset = segment.base_offset + (entry[1] if entry is not None and entry[0] < timestamp else 0)
+            start = self._start(segment, max(offset, start_offset), wait)
+            for position, header in self.headers(segment, start, segment.size_bytes, wait=wait):
+                if header.base_offset >= limit:
+                    return None
+                if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                    batch = self._read_whole(segment, header.size_bytes, position, wait)
+                    for record in iter_records(batch):
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return TimestampOffset(
+                                record.timestamp, record.offset, header.partition_leader_epoch
+                            )
+        return None
+
+
+def damaged(segment: FileSegment, position: int, what: str) -> CorruptRecord:
+    return CorruptRecord(f"{segment.file.path} at position {position}: {what}")

@@ -1,0 +1,58 @@
+"""The names of files and directories in a data directory: Kafka's."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+DELETE_DIRECTORY = "-delete"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+LOCK = ".lock"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+
+MAX_NAME_LENGTH = 255
+_PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+_OFFSET = re.compile(r"[0-9]{20}")
+
+
+def segment_file(directory: str, base_offset: int, suffix: str) -> str:
+    return os.path.join(directory, f"{base_offset:020d}{suffix}")
+
+
+def offset_of(name: str, suffix: str) -> int | None:
+    """The offset in a file name that ends with `suffix`."""
+    stem = name.removesuffix(suffix)
+    return int(stem) if stem != name and _OFFSET.fullmatch(stem) else None
+
+
+def partition_directory(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_partition_directory(name: str) -> tuple[str, int] | None:
+    match = _PARTITION_DIRECTORY.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
+
+
+def deleted_directory(topic: str, partition: int) -> str:
+    """A new name for the directory of a deleted partition, no longer than a file system takes."""
+    suffix = f"-{partition}.{uuid.uuid4().hex}{DELETE_DIRECTORY}"
+    return topic[: MAX_NAME_LENGTH - len(suffix)] + suffix

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             environ=os.environ,
             host=arguments.host,
             port=arguments.port,
+            advertise=arguments.advertise,
         )
         _start_logging(settings["kbroker.log.level"])
         if settings.warning:
@@ -119,7 +120,6 @@ def _start_logging(level: str) -> None:
 
 def _flags(arguments: argparse.Namespace) -> dict[str, str]:
     from kbroker.config.errors import SettingError
-    from kbroker.config.listeners import parse_address
 
     flags: dict[str, str] = {}
     for entry in arguments.set:
@@ -133,9 +133,6 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["kbroker.fsync"] = "true"
     if arguments.in_memory:
         flags["kbroker.in.memory"] = "true"
-    if arguments.advertise is not None:
-        host, port = parse_address(arguments.advertise, "--advertise")
-        flags["advertised.listeners"] = f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
     return flags
 
 

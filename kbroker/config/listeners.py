@@ -97,10 +97,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
-def parse_address(text: str, setting: str) -> tuple[str, int]:
-    """``host:port`` of a command line flag."""
-    listener = _parse(f"{PLAINTEXT}://{text}", setting, shown=text)
-    return listener.host, listener.port
+def advertise_first(entries: Sequence[str], address: str) -> str:
+    """advertised.listeners with the first listener at host:port: what --advertise means."""
+    name = _parse(entries[0], "listeners").name
+    return str(_parse(f"{name}://{address}", "--advertise", shown=address))
 
 
 def move_first(entries: Sequence[str], host: str | None, port: int | None) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from kbroker.config import files
 from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS
 from kbroker.config.definition import ConfigDef, ConfigValue, InvalidConfig
 from kbroker.config.errors import SettingError
-from kbroker.config.listeners import Listener, move_first, parse_advertised, parse_listeners
+from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
 from kbroker.config.resource_configs import GROUP_CONFIGS
 from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.storage.config import LogConfig
@@ -73,6 +73,7 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         host: str | None = None,
         port: int | None = None,
+        advertise: str | None = None,
     ) -> Settings:
         """Merge and check what the file, the environment and the command line say. Raises SettingError."""
         static: dict[str, str] = {}
@@ -90,6 +91,9 @@ class Settings:
         if host is not None or port is not None:
             entries = _typed_list("listeners", static.get("listeners"))
             _merge(static, {"listeners": ",".join(move_first(entries, host, port))}, "the command line")
+        if advertise is not None:
+            advertised = advertise_first(_typed_list("listeners", static.get("listeners")), advertise)
+            _merge(static, {"advertised.listeners": advertised}, "the command line")
         loaded = cls(static, _warning(static, unknown))
         loaded._check()
         return loaded

@@ -1,7 +1,8 @@
 """The two brokers under test, started once per run and shared by all suites.
 
 A test that takes `kafka_server` runs on kbroker and then on a real Apache Kafka; KBROKER_COMPAT=kbroker or
-KBROKER_COMPAT=apache restricts a run to one of them.
+KBROKER_COMPAT=apache restricts a run to one of them. KBROKER_COMPAT_ARGUMENTS="--in-memory" gives kbroker
+more arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SELECTIONS = {
     "both": ("kbroker", "apache-kafka"),
 }
 # What both brokers are told, so that their answers can be compared.
-SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
 
 
 def selected_brokers() -> tuple[str, ...]:
@@ -53,7 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kbroker_server() -> Iterator[KBrokerProcess]:
-    with KBrokerProcess(SETTINGS) as server:
+    arguments = tuple(os.environ.get("KBROKER_COMPAT_ARGUMENTS", "").split())
+    with KBrokerProcess(SETTINGS, arguments=arguments) as server:
         yield server
 
 

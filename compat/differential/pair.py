@@ -3,7 +3,7 @@
 A scenario is a function of a `Side`: it sends what it likes and returns what it saw as plain data.
 `Pair.same` runs it on kbroker and on Apache Kafka and compares. What must differ between two clusters is
 replaced by a name: topic ids, cluster ids, ports, producer ids. Throttle times are dropped; of an error
-message only its presence counts.
+message only its presence counts, and kbroker may give one where Kafka gives none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import pytest
 
 from compat.conftest import Server
 from compat.harness import wire
+from compat.harness.batches import whole_batches
 from compat.harness.connection import Connection, ConnectionClosed
 from compat.harness.waiting import eventually
 
 DROPPED = frozenset({"ThrottleTimeMs"})
 TEXTS = frozenset({"ErrorMessage", "BatchIndexErrorMessage"})
 CLOSED = "connection closed"
+TEXT = "<text>"
 
 
 class Side:
@@ -65,6 +67,10 @@ class Side:
             self._connection.close()
             self._connection = None
 
+    def use_another_connection(self) -> None:
+        """Leave the present connection to the caller, who closes it."""
+        self._connection = None
+
     def call(self, value: Any, name: str) -> Any:
         """Let this value (an id of this cluster) appear under a name in what is compared."""
         self._names[value] = f"<{name}>"
@@ -104,7 +110,9 @@ class Side:
 
     def _field(self, name: str, value: Any) -> Any:
         if name in TEXTS and value:
-            return "<text>"
+            return TEXT
+        if name == "Records" and value is not None:
+            return whole_batches(value)
         if name == "Port" and value == self.server.port:
             return "<port>"
         if name in {"ClusterId", "SessionId", "ProducerId"} and value not in {-1, 0, None, ""}:
@@ -168,9 +176,15 @@ def _differences(found: Any, expected: Any, path: str) -> Iterable[str]:
                 yield f"{path}.{name}: kbroker {_short(found[name])}, Kafka has none"
             else:
                 yield from _differences(found[name], expected[name], f"{path}.{name}")
-    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+    elif isinstance(found, list | tuple) and isinstance(expected, list | tuple):
+        if len(found) != len(expected):
+            counts = f"kbroker has {len(found)}, Kafka {len(expected)}"
+            yield f"{path}: {counts}: {_short(found)} / {_short(expected)}"
+            return
         for index, (one, other) in enumerate(zip(found, expected, strict=True)):
             yield from _differences(one, other, f"{path}[{index}]")
+    elif found == TEXT and expected is None:
+        return  # a reason where Kafka gives none
     elif found != expected:
         yield f"{path}: kbroker {_short(found)}, Kafka {_short(expected)}"
 

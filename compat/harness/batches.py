@@ -18,6 +18,16 @@ from .wire import unsigned_varint
 
 BEFORE_CRC = struct.Struct(">qiib")
 AFTER_CRC = struct.Struct(">hiqqqhii")
+BODY_FIELDS = (
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+)
 TRANSACTIONAL, CONTROL, LOG_APPEND_TIME = 0x10, 0x20, 0x08
 
 
@@ -63,6 +73,31 @@ def batch(
     length = BEFORE_CRC.size - 12 + 4 + len(body) + length_change
     head = BEFORE_CRC.pack(base_offset, length, leader_epoch, magic)
     return head + struct.pack(">I", (crc32c(body) + crc_change) & 0xFFFFFFFF) + body
+
+
+def whole_batches(records: bytes) -> list[dict[str, int]]:
+    """The headers of the whole batches; Kafka may cut the last one short, and clients drop what is cut."""
+    found = []
+    position = 0
+    while len(records) - position >= BEFORE_CRC.size:
+        base_offset, length, leader_epoch, magic = BEFORE_CRC.unpack_from(records, position)
+        if position + 12 + length > len(records):
+            break
+        body = records[position + BEFORE_CRC.size + 4 : position + 12 + length]
+        (crc,) = struct.unpack_from(">I", records, position + BEFORE_CRC.size)
+        found.append(
+            {
+                "base_offset": base_offset,
+                "size": 12 + length,
+                "leader_epoch": leader_epoch,
+                "magic": magic,
+                "crc": crc,
+                "crc is right": crc == crc32c(body),
+                **dict(zip(BODY_FIELDS, AFTER_CRC.unpack_from(body), strict=True)),
+            }
+        )
+        position += 12 + length
+    return found
 
 
 def encode_records(records: Sequence[Record]) -> bytes:

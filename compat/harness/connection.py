@@ -56,7 +56,7 @@ class Connection:
 
     def receive(self, *, flexible: bool) -> bytes:
         """The body of the next answer; `flexible` if its header has tagged fields."""
-        reader = wire.Reader(self._take(struct.unpack(">i", self._take(4))[0]))
+        reader = wire.Reader(self.receive_frame())
         correlation_id = reader.fixed("i")
         if correlation_id != self._correlation_id:
             raise ValueError(f"answer to {correlation_id}, expected one to {self._correlation_id}")
@@ -65,6 +65,10 @@ class Connection:
                 reader.varint()
                 reader.take(reader.varint())
         return reader.take(reader.remaining)
+
+    def receive_frame(self) -> bytes:
+        """The next frame, correlation id and all, without its length."""
+        return self._take(struct.unpack(">i", self._take(4))[0])
 
     def close(self) -> None:
         self._socket.close()

@@ -14,9 +14,12 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kbroker.errors import ApiError
 from kbroker.faults import FaultError
+from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from kbroker.protocol.records import iter_batches, iter_records
 from kbroker.storage.pending import Pending
+from kbroker.topic_creation import check_new_topic
 
 if TYPE_CHECKING:
     from kbroker.faults import Faults
@@ -37,6 +40,7 @@ class Control:
             "requests": self._requests,
             "forget_requests": self._faults.requests.clear,
             "records": self._records,
+            "create_topic": self._create_topic,
             "drop_connections": server.drop_connections,
             "pause": server.pause,
             "resume": server.resume,
@@ -67,15 +71,31 @@ class Control:
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
             arguments = json.loads(line)
-            action = self._actions.get(arguments.pop("do", ""))
-            if action is None:
-                raise FaultError(f"say what to do: one of {', '.join(self._actions)}")
-            result = action(**arguments)
-            if asyncio.iscoroutine(result):
-                result = await result
-        except (FaultError, TypeError, AttributeError, ValueError) as error:
+            result = await self.do(arguments.pop("do", ""), **arguments)
+        except (FaultError, ApiError, TypeError, AttributeError, ValueError) as error:
             return {"ok": False, "error": str(error)}
         return {"ok": True, "result": result}
+
+    async def do(self, action: str, **arguments: Any) -> Any:
+        """Carry out one of the actions."""
+        function = self._actions.get(action)
+        if function is None:
+            raise FaultError(f"say what to do: one of {', '.join(self._actions)}")
+        result = function(**arguments)
+        return await result if asyncio.iscoroutine(result) else result
+
+    async def _create_topic(
+        self, name: str, partitions: int = 1, configs: dict[str, str] | None = None
+    ) -> None:
+        broker = self._server.broker
+        asked = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(*config) for config in (configs or {}).items()],
+        )
+        new = check_new_topic(broker, asked)
+        await _awaited(broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts))
 
     def _requests(self) -> list[dict[str, Any]]:
         return [seen._asdict() for seen in self._faults.requests]

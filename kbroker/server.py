@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
 from kbroker.budget import Budget
@@ -129,7 +129,7 @@ class Server:
         path = self._settings.data_directory
         fsync = self._settings["kbroker.fsync"]
         try:
-            logs = LogDirectory.open(path, worker=self._worker, now_ms=self.now_ms(), fsync=fsync)
+            logs = LogDirectory.open(str(path), worker=self._worker, now_ms=self.now_ms(), fsync=fsync)
             return logs, Database(path / "catalog.sqlite", sync_full=fsync)
         except (OSError, StorageError, CatalogError, sqlite3.Error) as error:
             raise StartError(f"cannot use the data directory {path}: {error}") from error
@@ -175,6 +175,12 @@ class Server:
         self.faults = Faults(self.broker)
         self._control = Control(self, self.faults)
         return await self._control.start(port)
+
+    async def control(self, action: str, **arguments: Any) -> Any:
+        """What the control port would do."""
+        if self._control is None:
+            raise RuntimeError("the control port is not open")
+        return await self._control.do(action, **arguments)
 
     def connection_count(self) -> int:
         return len(self._connections)

@@ -1,0 +1,167 @@
+"""kbroker.testing as its users use it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from kbroker.testing import BrokerFailed, KafkaBroker
+from kbroker.testing.control_client import ControlError
+from tests.support.server_process import eventually
+
+
+def send(broker: KafkaBroker, topic: str, value: bytes) -> None:
+    assert outcome(broker, topic, value) == "acknowledged"
+
+
+def outcome(broker: KafkaBroker, topic: str, value: bytes) -> str:
+    """What became of one record: acknowledged, or the name of the error."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "message.timeout.ms": 20_000})
+    outcomes: list[str] = []
+    producer.produce(
+        topic, value, on_delivery=lambda error, _: outcomes.append(error.name() if error else "acknowledged")
+    )
+    producer.flush(30)
+    return outcomes[0]
+
+
+def test_topics_are_there_and_records_can_be_looked_at() -> None:
+    with KafkaBroker(topics={"orders": 3}) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        assert len(admin.list_topics(timeout=20).topics["orders"].partitions) == 3
+        send(broker, "orders", b"one")
+        (record,) = broker.records("orders")
+        assert record.value == b"one"
+
+
+def test_brokers_stand_side_by_side() -> None:
+    with KafkaBroker(["a"]) as one, KafkaBroker(["b"]) as two:
+        assert one.port != two.port
+        send(one, "a", b"only in one")
+        assert two.records("b") == []
+        with pytest.raises(ControlError, match="no topic a"):
+            two.records("a")
+
+
+def test_an_injected_error_is_retried_by_the_client() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2)
+        send(broker, "t", b"after two tries")
+        assert [record.value for record in broker.records("t")] == [b"after two tries"]
+        assert sum(request.api == "Produce" for request in broker.requests) == 3
+
+
+def test_an_error_that_is_not_retriable_reaches_the_caller() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.fail(api="Produce", error="TOPIC_AUTHORIZATION_FAILED")
+        assert outcome(broker, "t", b"refused") == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_a_delayed_answer_times_out_at_the_client() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.delay(api="Metadata", ms=60_000)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        with pytest.raises(KafkaException):
+            admin.list_topics(timeout=0.5)
+        broker.heal()
+        broker.drop_connections()
+        assert "t" in admin.list_topics(timeout=20).topics
+
+
+def test_a_paused_broker_answers_after_it_resumes() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.pause()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        with pytest.raises(KafkaException):
+            admin.list_topics(timeout=0.3)
+        broker.resume()
+        assert "t" in admin.list_topics(timeout=20).topics
+
+
+def test_requests_tell_api_version_and_client() -> None:
+    with KafkaBroker() as broker:
+        AdminClient({"bootstrap.servers": broker.bootstrap_servers, "client.id": "me"}).list_topics(
+            timeout=20
+        )
+        apis = {request.api for request in broker.requests if request.client_id == "me"}
+        assert {"ApiVersions", "Metadata"} <= apis
+        broker.forget_requests()
+        assert broker.requests == []
+
+
+def test_a_restart_keeps_address_and_data(tmp_path: Path) -> None:
+    with KafkaBroker(["t"], data=tmp_path / "data") as broker:
+        send(broker, "t", b"kept")
+        address = broker.bootstrap_servers
+        broker.kill()
+        broker._topics = {}
+        broker.start()
+        assert broker.bootstrap_servers == address
+        assert [record.value for record in broker.records("t")] == [b"kept"]
+
+
+def test_wrong_settings_are_told() -> None:
+    with pytest.raises(BrokerFailed, match=r"num\.partitions"):
+        KafkaBroker(configs={"num.partition": "3"}).start()
+
+
+def test_unknown_faults_are_told() -> None:
+    with KafkaBroker() as broker:
+        with pytest.raises(ControlError, match="NO_SUCH_ERROR"):
+            broker.fail(error="NO_SUCH_ERROR")
+        with pytest.raises(ControlError, match="Prodcue"):
+            broker.fail(api="Prodcue")
+
+
+def test_the_broker_ends_with_its_parent_even_when_that_is_killed() -> None:
+    script = (
+        "from kbroker.testing import KafkaBroker; import sys, time\n"
+        "broker = KafkaBroker(); broker.start(); print(broker.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        os.kill(parent.pid, signal.SIGKILL)
+    eventually(lambda: not _alive(pid))
+
+
+def test_in_the_running_event_loop() -> None:
+    async def main() -> list[dict[str, object]]:
+        async with KafkaBroker(["t"], in_process=True) as broker:
+            await asyncio.to_thread(send, broker, "t", b"from a thread")
+            records: list[dict[str, object]] = await broker.control("records", topic="t")
+            return records
+
+    (record,) = asyncio.run(main())
+    assert record["offset"] == 0
+
+
+def test_as_an_asynchronous_context() -> None:
+    async def main() -> None:
+        async with KafkaBroker(["t"]) as broker:
+            await asyncio.to_thread(send, broker, "t", b"x")
+            assert len(broker.records("t")) == 1
+
+    asyncio.run(main())
+
+
+def test_the_fixtures_need_no_configuration(kafka_bootstrap: str, kafka_topic: str) -> None:
+    producer = Producer({"bootstrap.servers": kafka_bootstrap})
+    producer.produce(kafka_topic, b"hello")
+    assert producer.flush(20) == 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()

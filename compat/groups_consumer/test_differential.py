@@ -1,4 +1,4 @@
-"""The same stories of consumer groups told to kbroker and to Apache Kafka 4.3.1: every answer of both is the same."""
+"""Stories of consumer groups told to kbroker and to Apache Kafka 4.3.1: every answer of both is the same."""
 
 from __future__ import annotations
 
@@ -168,7 +168,9 @@ def topics_change(t: ConsumerTranscript) -> None:
 def a_regular_expression(t: ConsumerTranscript) -> None:
     t.join_consumer("m", SubscribedTopicRegex=f"{t.group}-[tu]")
     t.forget_last()
-    t.beat_until_assigned("m", "tu", RebalanceTimeoutMs=60_000, SubscribedTopicRegex=f"{t.group}-[tu]", owned={})
+    t.beat_until_assigned(
+        "m", "tu", RebalanceTimeoutMs=60_000, SubscribedTopicRegex=f"{t.group}-[tu]", owned={}
+    )
     t.lines[-1][1].pop("MemberEpoch")  # Kafka resolves the expression after the member has joined
     described = t.describe_consumer()["Groups"][0]
     t.forget_last()
@@ -188,7 +190,15 @@ def commits_and_fetches_by_epoch(t: ConsumerTranscript) -> None:
         }
     ]
     m, n = t.epoch_of("m"), t.epoch_of("n")
-    for member, epoch in (("", -1), ("nobody", 1), ("m", m), ("m", m - 1), ("m", m + 1), ("n", n - 1), ("n", 0)):
+    for member, epoch in (
+        ("", -1),
+        ("nobody", 1),
+        ("m", m),
+        ("m", m - 1),
+        ("m", m + 1),
+        ("n", n - 1),
+        ("n", 0),
+    ):
         t.commit(member or "admin", MemberId=member, GenerationIdOrMemberEpoch=epoch, Topics=topics)
     t.commit("m", version=8, MemberId="m", GenerationIdOrMemberEpoch=m, Topics=topics)
     fetched = [{"Name": t.name_of("t"), "PartitionIndexes": [0, 1, 2, 3]}]
@@ -220,7 +230,8 @@ def told_to(bootstrap: str, tell: Story, name: str) -> list[tuple[str, Any]]:
             eventually(
                 lambda: (
                     admin.ask("FindCoordinator", 3, Key=name)["ErrorCode"] == 0
-                    and admin.ask("Heartbeat", 0, GroupId=name, MemberId="x")["ErrorCode"] == UNKNOWN_MEMBER_ID
+                    and admin.ask("Heartbeat", 0, GroupId=name, MemberId="x")["ErrorCode"]
+                    == UNKNOWN_MEMBER_ID
                 )
             )
         transcript.create_topic("t", 4)

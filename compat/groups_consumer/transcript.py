@@ -1,7 +1,7 @@
-"""Stories of consumer groups (KIP-848), told over several connections and written down so that two brokers compare.
+"""Stories of consumer groups (KIP-848), told over several connections and written down to be compared.
 
-Topic ids are replaced by topic names, and how soon the next heartbeat is due is left out: that is where kbroker is meant to
-differ.
+Topic ids are replaced by topic names, and how soon the next heartbeat is due is left out: that is where
+kbroker is meant to differ.
 """
 
 from __future__ import annotations
@@ -60,7 +60,14 @@ class ConsumerTranscript(Transcript):
     def name_of(self, letter: str) -> str:
         return f"{self.group}-{letter}"
 
-    def beat(self, who: str, epoch: int | None = None, owned: Partitions | None = None, version: int = 1, **values: Any) -> Values:
+    def beat(
+        self,
+        who: str,
+        epoch: int | None = None,
+        owned: Partitions | None = None,
+        version: int = 1,
+        **values: Any,
+    ) -> Values:
         """A heartbeat in the epoch that the member was told last, unless another is given."""
         if owned is not None:
             values["TopicPartitions"] = [
@@ -91,8 +98,8 @@ class ConsumerTranscript(Transcript):
         return self.ask("admin", "ConsumerGroupDescribe", version, GroupIds=[self.group])
 
     def beat_until_assigned(self, who: str, letters: str, **values: Any) -> None:
-        """Heartbeat until these topics are assigned, where Kafka needs a moment to see that they match. Only the last
-        answer is written down.
+        """Heartbeat until these topics are assigned, where Kafka needs a moment to see that they match. Only
+        the last answer is written down.
         """
         deadline = time.monotonic() + 30
         while True:
@@ -106,9 +113,9 @@ class ConsumerTranscript(Transcript):
             time.sleep(0.05)
 
     def _topic_id(self, admin: Connection, letter: str, partitions: int | None) -> bytes | None:
-        (topic,) = admin.ask("Metadata", 12, Topics=[{"Name": self.name_of(letter)}], AllowAutoTopicCreation=False)[
-            "Topics"
-        ]
+        (topic,) = admin.ask(
+            "Metadata", 12, Topics=[{"Name": self.name_of(letter)}], AllowAutoTopicCreation=False
+        )["Topics"]
         if topic["ErrorCode"] or (partitions is not None and len(topic["Partitions"]) != partitions):
             return None
         topic_id: bytes = topic["TopicId"]

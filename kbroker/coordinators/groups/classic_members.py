@@ -57,6 +57,14 @@ class ClassicProtocolMembers:
         self._env = env
 
     def join(self, group: ConsumerGroup, request: JoinRequest, now_ms: int) -> Pending[JoinResult]:
+        try:
+            return self._join(group, request, now_ms)
+        except GroupError as error:
+            if error.member_id is None:
+                error.member_id = NO_MEMBER_ID
+            raise
+
+    def _join(self, group: ConsumerGroup, request: JoinRequest, now_ms: int) -> Pending[JoinResult]:
         settings = self._groups.settings_for(group.group_id)
         if settings.migration_policy is MigrationPolicy.DISABLED:
             raise InconsistentGroupProtocol(

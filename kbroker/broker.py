@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kbroker.catalog import configs as config_rows
 from kbroker.catalog import facts
 from kbroker.catalog import topics as topic_rows
+from kbroker.catalog.configs import CatalogConfigStore
+from kbroker.config.dynamic import DynamicConfigs
+from kbroker.config.resources import ResourceType
 from kbroker.errors import ApiError
 from kbroker.features import Features
 from kbroker.fetch_sessions import FetchSessions
@@ -73,6 +76,8 @@ class Broker:
         self.telemetry = self._client_telemetry() if settings["kbroker.telemetry.directory"] else None
         self.topics = Topics(database, _configs_of(database, config_rows.TOPIC))
         self.topics.on_change(self._topic_changed)
+        self.dynamic_configs = DynamicConfigs(settings, CatalogConfigStore(database), self.topics)
+        self.dynamic_configs.on_change(self._configs_changed)
         self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._open_logs: dict[tuple[bytes, int], Log] = {}
@@ -120,8 +125,16 @@ class Broker:
     def _auto_created(self, name: str) -> None:
         self._auto_creating.pop(name, None)
 
-    def topic_configs_changed(self, topic: Topic) -> None:
-        """The topic's own configs, or the broker's defaults for them, are different now."""
+    def _configs_changed(self, resource_type: ResourceType, name: str, _: frozenset[str]) -> None:
+        if resource_type is ResourceType.TOPIC:
+            topic = self.topics.get(name)
+            if topic is not None:
+                self._reconfigure(topic)
+        elif resource_type is ResourceType.BROKER:  # the defaults of topics may be among them
+            for topic in self.topics:
+                self._reconfigure(topic)
+
+    def _reconfigure(self, topic: Topic) -> None:
         config = self.settings.topic_config(topic.configs)
         for partition in range(topic.partitions):
             log = self._open_logs.get((topic.topic_id, partition))
@@ -140,9 +153,9 @@ class Broker:
             logger.info("clients on listener %s are told to connect to %s:%s", context.listener, *address)
         return address
 
-    def group_configs(self, group_id: str) -> dict[str, str]:
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs that were set on a group."""
-        return {}
+        return self.dynamic_configs.configs(ResourceType.GROUP, group_id)
 
     def time_jumped(self) -> None:
         """The clock is further than the timers think: do what is due now."""

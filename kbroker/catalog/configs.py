@@ -12,6 +12,21 @@ TOPIC = 2  # resource types, in Kafka's protocol's numbers
 CLIENT_METRICS = 16
 
 
+class CatalogConfigStore:
+    """The ConfigStore of the configs altered at run time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self) -> list[tuple[int, str, str, str]]:
+        return load(self._database)
+
+    def save(
+        self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
+    ) -> Pending[None]:
+        return save(self._database, resource_type, resource_name, changes)
+
+
 def load(database: Database) -> list[tuple[int, str, str, str]]:
     query = "SELECT resource_type, resource_name, name, value FROM configs"
     return database.read(lambda connection: list(connection.execute(query)))

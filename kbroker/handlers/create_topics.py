@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.config.description import describe_topic
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -66,7 +68,16 @@ def _created(broker: Broker, new: NewTopic, topic_id: bytes) -> CreatableTopicRe
         topic_id=topic_id,
         num_partitions=new.partitions,
         replication_factor=1,
-        configs=[],
+        configs=[
+            CreatableTopicConfigs(
+                name=config.name,
+                value=config.value,
+                read_only=config.read_only,
+                config_source=config.source,
+                is_sensitive=config.is_sensitive,
+            )
+            for config in describe_topic(broker.settings, new.configs)
+        ],
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
+_LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
 
 
 def handle(
@@ -95,7 +96,7 @@ def _response(
                 topic_response.topic = asked.topic
             response.responses.append(topic_response)
         topic_response.partitions.append(data)
-        if data.error_code == ErrorCode.FENCED_LEADER_EPOCH and not response.node_endpoints:
+        if data.current_leader.leader_id >= 0 and not response.node_endpoints:
             response.node_endpoints = [NodeEndpoint(broker.node_id, *broker.advertised(context))]
     return response
 
@@ -108,7 +109,8 @@ def _partition(
         data = _failed(read.asked.partition, read.error)
         if read.diverging is not None:
             data.diverging_epoch = EpochEndOffset(read.diverging.leader_epoch, read.diverging.end_offset)
-        if read.error == ErrorCode.FENCED_LEADER_EPOCH and read.topic is not None:
+        fenced = read.error == ErrorCode.FENCED_LEADER_EPOCH
+        if fenced and read.topic is not None and context.api_version >= _LEADER_SINCE:
             data.current_leader = LeaderIdAndEpoch(broker.node_id, broker.leader_epoch(read.topic))
         return data
     data = PartitionData(

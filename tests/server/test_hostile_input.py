@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import random
 import socket
 import struct
+import zlib
 from collections.abc import Iterator
 
 import pytest
+import zstandard
 
 from kbroker.protocol.codec import encode_bytes
+from kbroker.protocol.crc32c import crc32c
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.legacy_records import build_message_set
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
+from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kbroker.protocol.messages.metadata import MetadataRequest
+from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kbroker.protocol.record_codec import Record
+from kbroker.protocol.records import build_batch
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
 METADATA, API_VERSIONS, FETCH, CREATE_TOPICS, DESCRIBE_LOG_DIRS = 3, 18, 1, 19, 35
 MIB = 1 << 20
+_numbers = itertools.count()
 
 
 def framed(body: bytes) -> bytes:
@@ -78,7 +90,6 @@ FRAMES: dict[str, bytes] = {
     "null name": framed(METADATA_V8 + struct.pack(">ih", 1, -1) + bytes(3)),
     "name that is not UTF-8": framed(METADATA_V8 + struct.pack(">ih", 1, 3) + b"\xff\xff\xff" + bytes(3)),
     "surrogate in a name": framed(METADATA_V8 + struct.pack(">ih", 1, 3) + b"\xed\xa0\x80" + bytes(3)),
-    "bytes behind the body": framed(METADATA_V8 + TOPICS_V8 + bytes(3) + b"more"),
     "bytes missing from the body": framed(METADATA_V8 + TOPICS_V8),
     "million bytes of one varint": framed(METADATA_V9 + b"\x80" * 1_000_000),
     "million bytes of one varint in the header": framed(
@@ -108,6 +119,14 @@ FRAMES: dict[str, bytes] = {
 
 def lines_about(server: ServerProcess, port: int) -> list[str]:
     return [line for line in server.log().splitlines() if f":{port}:" in line]
+
+
+def new_topic(client: RawClient, **configs: str) -> str:
+    name = f"hostile-{next(_numbers)}"
+    given = [CreatableTopicConfig(config.replace("_", "."), value) for config, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=given)
+    assert client.ask(CreateTopicsRequest(topics=[topic]), 4).topics[0].error_code == 0
+    return name
 
 
 def is_served(client: RawClient) -> bool:
@@ -217,6 +236,49 @@ def test_a_request_of_a_million_elements_is_answered_or_refused_in_bounded_memor
             client.take(size)
     assert is_served(bystander)
     assert server.memory_bytes() - before < 100 * MIB
+
+
+def produced(client: RawClient, topic: str, records: bytes, version: int) -> int:
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, records)])
+    response = client.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data]), version)
+    return response.responses[0].partition_responses[0].error_code
+
+
+def wrapped(message_set: bytes) -> bytes:
+    """A message set of format 1 inside a compressed message of another one."""
+    value = gzip.compress(message_set, 1, mtime=0)
+    rest = struct.pack(">bbqii", 1, 1, 0, -1, len(value)) + value
+    return struct.pack(">qiI", 0, len(rest) + 4, zlib.crc32(rest)) + rest
+
+
+def test_message_sets_nested_a_thousand_times_are_refused(server: ServerProcess, client: RawClient) -> None:
+    topic = new_topic(client)
+    nested = build_message_set([Record(0, b"key", b"value")], magic=1)
+    assert produced(client, topic, wrapped(nested), 2) == ErrorCode.NONE
+    for _ in range(1000):
+        nested = wrapped(nested)
+    assert produced(client, topic, nested, 2) in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
+    assert is_served(client)
+    assert "Traceback" not in server.log()
+
+
+def test_a_batch_that_unpacks_to_gigabytes_is_refused_in_bounded_memory(
+    server: ServerProcess, client: RawClient
+) -> None:
+    topic = new_topic(
+        client, cleanup_policy="compact"
+    )  # where keys are looked at, so that batches are unpacked
+    before = server.memory_bytes()
+    zeros = zstandard.ZstdCompressor()
+    bomb = b"".join([zeros.compress(bytes(64 * MIB)) for _ in range(64)])
+    empty = bytearray(build_batch([Record(0, b"key", b"value")], codec=4))
+    batch = empty[:61] + bomb
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    refusals = (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
+    assert produced(client, topic, bytes(batch), 9) in refusals
+    assert server.memory_bytes() - before < 300 * MIB
+    assert "Traceback" not in server.log()
 
 
 LIMIT = 32 * MIB

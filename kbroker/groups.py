@@ -86,14 +86,17 @@ def _group_settings(settings: Settings) -> GroupSettings:
 
 def _consumer_group_settings(broker: Broker, group_id: str) -> ConsumerGroupSettings:
     settings = broker.settings
-    values = settings.group_values(broker.group_configs(group_id))
+    own = broker.group_configs(group_id)
+    values = settings.group_values(own)
+    interval_is_set = (
+        "consumer.assignment.interval.ms" in own
+        or settings.text("group.consumer.assignment.interval.ms") is not None
+    )
     return ConsumerGroupSettings(
         session_timeout_ms=int(str(values["consumer.session.timeout.ms"])),
         heartbeat_interval_ms=int(str(values["consumer.heartbeat.interval.ms"])),
         assignment_interval_ms=(
-            settings["group.consumer.assignment.interval.ms"]
-            if settings.text("group.consumer.assignment.interval.ms") is not None
-            else None
+            int(str(values["consumer.assignment.interval.ms"])) if interval_is_set else None
         ),
         max_size=settings["group.consumer.max.size"],
         assignors=tuple(_assignor_name(name) for name in settings["group.consumer.assignors"]),

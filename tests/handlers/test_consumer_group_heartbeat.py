@@ -11,6 +11,13 @@ from kbroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kbroker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+GROUP, SET = 32, 0
 
 
 @pytest.fixture
@@ -118,3 +125,18 @@ def test_the_brokers_settings_count(cluster, topic_id):
     assert heartbeat(cluster).heartbeat_interval_ms == 60
     assert heartbeat(cluster, member_id="n").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert heartbeat(cluster, server_assignor="uniform").error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+def test_a_groups_own_configs_count_more(cluster, topic_id):
+    configs = [
+        AlterableConfig("consumer.heartbeat.interval.ms", SET, "6000"),
+        AlterableConfig("consumer.assignment.interval.ms", SET, "15000"),
+    ]
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(GROUP, "g", configs)])
+    assert cluster.send(request, 1).responses[0].error_code == ErrorCode.NONE
+    epoch = heartbeat(cluster).member_epoch
+    cluster.now_ms += 14_999
+    assert heartbeat(cluster, epoch).heartbeat_interval_ms == 6_000
+    assert heartbeat(cluster, member_id="n").member_epoch == epoch
+    cluster.now_ms += 1
+    assert heartbeat(cluster, epoch, member_id="n").member_epoch == epoch + 1

@@ -176,9 +176,9 @@ class MemoryDirectory:
     path = "memory"
     clean_start = True
 
-    def __init__(self, *, now_ms: int = 0, config: DirectoryConfig | None = None) -> None:
+    def __init__(self, *, now_ms: int = 0, settings: DirectoryConfig | None = None) -> None:
         self.config_source: Callable[[str], LogConfig | None] | None = None
-        self._settings = config or DirectoryConfig()
+        self._settings = settings or DirectoryConfig()
         self._logs: dict[tuple[str, int], MemoryLog] = {}
         self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
 

@@ -1,6 +1,7 @@
 # One environment, .venv, made on first use; stamp files remember what is installed.
 VENV    := .venv
 PYTHON  ?= python3
+DATA    ?= ./data
 BIN     := $(VENV)/bin
 RUN     := $(BIN)/.run-installed
 TESTING := $(BIN)/.test-installed
@@ -12,7 +13,7 @@ help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(RUN)  ## install and start the broker on 127.0.0.1:9092, data in ./data
-	@exec $(BIN)/kbroker serve --data ./data
+	@exec $(BIN)/kbroker serve --data $(DATA)
 
 install: $(RUN)  ## make .venv with the kbroker command
 install-test: $(TESTING)  ## make .venv with all that the tests need

@@ -9,7 +9,9 @@ from kbroker.protocol.messages import API_NAMES, request_type
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert protocol_support.TARGET.read_text() == protocol_support.text(), "run python -m docs.protocol_support"
+    assert protocol_support.TARGET.read_text() == protocol_support.text(), (
+        "run python -m docs.protocol_support"
+    )
 
 
 def test_every_row_of_the_table_names_a_declared_message() -> None:

@@ -1,0 +1,52 @@
+"""A broker as far as configs go: settings, topics, and configs altered at run time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
+from kbroker.config.settings import Settings
+from kbroker.storage.pending import Pending
+
+
+class Topics:
+    def __init__(self, *names: str) -> None:
+        self._topics = {name: SimpleNamespace(name=name, configs={}) for name in names}
+
+    def get(self, name: str) -> SimpleNamespace | None:
+        return self._topics.get(name)
+
+    def names(self) -> list[str]:
+        return sorted(self._topics)
+
+    def recreate(self, name: str) -> None:
+        self._topics[name] = SimpleNamespace(name=name, configs={})
+
+
+class SlowStore(MemoryConfigStore):
+    """Has what it was given once the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[Pending[None]] = []
+
+    def save(self, resource_type, resource_name, changes):
+        super().save(resource_type, resource_name, changes)
+        self.writes.append(Pending())
+        return self.writes[-1]
+
+
+class FakeBroker:
+    def __init__(self, settings: Settings | None = None, store: MemoryConfigStore | None = None) -> None:
+        self.settings = settings or Settings.load()
+        self.node_id = self.settings["node.id"]
+        self.topics = Topics("orders", "payments")
+        self.store = store or MemoryConfigStore()
+        self.dynamic_configs = DynamicConfigs(self.settings, self.store, self.topics)
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()

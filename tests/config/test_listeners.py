@@ -1,0 +1,111 @@
+"""listeners, advertised.listeners and the flags that move them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbroker.config.errors import SettingError
+from kbroker.config.listeners import Listener, parse_advertised, parse_listeners
+from kbroker.config.settings import Settings
+
+MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
+
+
+def test_the_default_is_loopback_at_kafkas_port():
+    settings = Settings.load()
+    assert settings.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
+    assert settings.advertised_address("PLAINTEXT") is None
+
+
+def test_several_named_listeners_are_taken_in_their_order():
+    listeners = parse_listeners(("inside://:9092", "OUTSIDE://10.0.0.1:9094"), MAP)
+    assert listeners == (Listener("INSIDE", "", 9092), Listener("OUTSIDE", "10.0.0.1", 9094))
+
+
+def test_ipv6_addresses_stand_in_brackets():
+    (listener,) = parse_listeners(("PLAINTEXT://[::1]:9092",), MAP)
+    assert listener == Listener("PLAINTEXT", "::1", 9092)
+    assert str(listener) == "PLAINTEXT://[::1]:9092"
+
+
+def test_listeners_of_kafkas_controller_are_left_out():
+    listeners = parse_listeners(("PLAINTEXT://:9092", "CONTROLLER://:9093"), MAP, ("CONTROLLER",))
+    assert [listener.name for listener in listeners] == ["PLAINTEXT"]
+    advertised = parse_advertised(
+        ("PLAINTEXT://localhost:9092", "CONTROLLER://localhost:9093"), listeners, ("CONTROLLER",)
+    )
+    assert advertised == {"PLAINTEXT": Listener("PLAINTEXT", "localhost", 9092)}
+
+
+def test_one_port_may_serve_two_addresses():
+    listeners = parse_listeners(("INSIDE://127.0.0.1:9092", "OUTSIDE://[::1]:9092"), MAP)
+    assert {listener.port for listener in listeners} == {9092}
+
+
+def test_port_zero_may_be_given_to_every_listener():
+    assert len(parse_listeners(("INSIDE://:0", "OUTSIDE://:0"), MAP)) == 2
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        (("localhost:9092",), "localhost:9092 is not NAME://HOST:PORT"),
+        (("PLAINTEXT://::1:9092",), "is not NAME://HOST:PORT"),
+        (("PLAINTEXT://:99999",), "the port is above 65535"),
+        (("PLAINTEXT://:1", "plaintext://:2"), "the name PLAINTEXT appears twice"),
+        (("INSIDE://:9092", "OUTSIDE://:9092"), "port 9092 is given to two listeners"),
+        (("INSIDE://127.0.0.1:9092", "OUTSIDE://:9092"), "port 9092 is given to two listeners"),
+        (("SSL://:9093",), "SSL://:9093 asks for SSL; kbroker speaks PLAINTEXT only"),
+        (("NEW://:9093",), "names no protocol for NEW"),
+        (("CONTROLLER://:9093",), "no listener for clients"),
+    ],
+)
+def test_a_listener_that_cannot_be_opened_is_explained(entries, problem):
+    with pytest.raises(SettingError) as error:
+        parse_listeners(entries, MAP, ("CONTROLLER",))
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        (("OTHER://host:1",), "there is no listener named OTHER, only PLAINTEXT"),
+        (("PLAINTEXT://0.0.0.0:9092",), "clients cannot connect to 0.0.0.0"),
+        (("PLAINTEXT://[::]:9092",), "clients cannot connect to ::"),
+        (("PLAINTEXT://host:0",), "is not an address that clients can connect to"),
+        (("PLAINTEXT://:9092",), "is not an address that clients can connect to"),
+        (("PLAINTEXT://a:1", "PLAINTEXT://b:1"), "appears twice"),
+    ],
+)
+def test_an_address_that_clients_cannot_use_is_not_advertised(entries, problem):
+    with pytest.raises(SettingError) as error:
+        parse_advertised(entries, [Listener("PLAINTEXT", "", 9092)])
+    assert problem in str(error.value)
+
+
+def test_a_protocol_map_that_is_none_is_explained():
+    with pytest.raises(SettingError, match="PLAINTEXT:TELNET is not NAME:PROTOCOL"):
+        Settings.load(flags={"listener.security.protocol.map": "PLAINTEXT:TELNET"})
+
+
+def test_host_and_port_move_the_first_listener_and_leave_the_others():
+    settings = Settings.load(
+        flags={
+            "listeners": "PLAINTEXT://:9092,OTHER://:9094",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+        },
+        host="::1",
+        port=0,
+    )
+    assert settings.listeners == (Listener("PLAINTEXT", "::1", 0), Listener("OTHER", "", 9094))
+
+
+def test_advertise_names_the_first_listener_whatever_it_is_called():
+    flags = {"listeners": "EDGE://:9092", "listener.security.protocol.map": "EDGE:PLAINTEXT"}
+    settings = Settings.load(flags=flags, advertise="[2001:db8::1]:19092")
+    assert settings.advertised_address("EDGE") == ("2001:db8::1", 19092)
+
+
+def test_advertise_wants_host_and_port():
+    with pytest.raises(SettingError, match="--advertise: somewhere is not HOST:PORT"):
+        Settings.load(advertise="somewhere")

@@ -1,8 +1,7 @@
-"""The same requests to kbroker and to Apache Kafka 4.3.1: offsets, records, directories, cluster, features.
+"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeLogDirs, DescribeProducers, the cluster's APIs.
 
-Everything in the answers is compared, at several versions, except ids, hosts, the metadata log's
-offsets, times, and the wording of error messages (whether there is one is compared). Kafka answers
-partitions in no particular order, so lists are compared as sets.
+Kafka answers topics and partitions in no particular order, so lists are compared as sets. Not compared: sizes
+and places of disks, and what DescribeQuorum says of the metadata log, which kbroker does not have.
 """
 
 from __future__ import annotations
@@ -14,128 +13,98 @@ from typing import Any
 
 import pytest
 
-from compat.harness.broker import KBrokerProcess
-from compat.harness.connection import Connection, ConnectionClosed
-from compat.harness.kafka import RealKafka
 from compat.harness.waiting import eventually
 from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
 
+from .pair import Pair, Side
+
 Values = dict[str, Any]
+Same = Callable[..., None]
 
 NODE_ID = 1
 T = int(time.time() * 1000) - 100_000  # recent, so that retention leaves the records alone
-DIFFERS = frozenset(
-    ("ClusterId", "Host", "Port", "LogDir", "TotalBytes", "UsableBytes", "HighWatermark", "LogEndOffset")
-)
-ITS_OWN = {  # what DescribeQuorum says of the metadata log, which kbroker does not have
-    "DescribeQuorum": frozenset(("LeaderEpoch", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Name")),
+ITS_OWN = {
+    "DescribeLogDirs": frozenset(("LogDir", "TotalBytes", "UsableBytes")),
+    "DescribeQuorum": frozenset(
+        (
+            "HighWatermark",
+            "LastCaughtUpTimestamp",
+            "LastFetchTimestamp",
+            "LeaderEpoch",
+            "LogEndOffset",
+            "Name",
+            "Port",
+        )
+    ),
 }
 
 
-class Brokers:
-    """A connection to each broker, and topics of the same names and contents on both."""
-
-    def __init__(self, kbroker: str, apache: str) -> None:
-        self._bootstraps = (kbroker, apache)
-        self._connections: dict[str, Connection] = {}
-
-    def ask(self, api: str, version: int, values: Values) -> tuple[Any, Any]:
-        kbroker, apache = (self._ask(each, api, version, values) for each in self._bootstraps)
-        return kbroker, apache
-
-    def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-
-    def _ask(self, bootstrap: str, api: str, version: int, values: Values) -> Any:
-        if bootstrap not in self._connections:
-            self._connections[bootstrap] = Connection(bootstrap)
-        try:
-            return self._connections[bootstrap].ask(api, version, values)
-        except ConnectionClosed:
-            self._connections.pop(bootstrap).close()
-            return "closed"
-
-
-@pytest.fixture(scope="module")
-def brokers(kbroker_server: KBrokerProcess, apache_kafka_server: RealKafka) -> Iterator[Brokers]:
-    brokers = Brokers(kbroker_server.bootstrap, apache_kafka_server.bootstrap)
-    yield brokers
-    brokers.close()
-
-
-def normal(answer: Any, ignored: frozenset[str]) -> Any:
+def unordered(answer: Any, ignored: frozenset[str]) -> Any:
     if isinstance(answer, dict):
+        # Kafka has both "" and null for no message.
         return {
-            name: bool(value) if name == "ErrorMessage" else normal(value, ignored)
+            name: unordered(value, ignored) or None if name == "ErrorMessage" else unordered(value, ignored)
             for name, value in answer.items()
             if name not in ignored
         }
     if isinstance(answer, list):
-        parts = [normal(part, ignored) for part in answer]
+        parts = [unordered(part, ignored) for part in answer]
         return sorted(parts, key=lambda part: json.dumps(part, sort_keys=True, default=repr))
     return answer
 
 
 @pytest.fixture(scope="module")
-def same(brokers: Brokers) -> Callable[..., Any]:
-    """Asks both, fails if the answers differ, returns Kafka's."""
+def brokers(both_brokers: Pair) -> Iterator[Pair]:
+    """The same connections for the whole module: it asks hundreds of small questions."""
+    yield both_brokers
+    both_brokers.kbroker.disconnect()
+    both_brokers.apache.disconnect()
 
-    def same(api: str, version: int, **values: Any) -> Any:
-        ours, theirs = brokers.ask(api, version, values)
-        ignored = DIFFERS | ITS_OWN.get(api, frozenset())
-        assert normal(ours, ignored) == normal(theirs, ignored), f"{api} v{version} {values}"
-        return theirs
+
+@pytest.fixture(scope="module")
+def same(brokers: Pair) -> Same:
+    """Asks both brokers and compares."""
+
+    def same(api: str, version: int, **values: Any) -> None:
+        ignored = ITS_OWN.get(api, frozenset())
+
+        def scenario(side: Side) -> Any:
+            return {f"{api} v{version} {values}": unordered(side.ask(api, version, values), ignored)}
+
+        brokers.same(scenario)
 
     return same
 
 
 @pytest.fixture(scope="module")
-def create(brokers: Brokers, unique: Callable[[str], str]) -> Callable[..., str]:
+def create(brokers: Pair, unique: Callable[[str], str]) -> Callable[..., str]:
     def create(partitions: int = 1, **configs: str) -> str:
         name = unique("cluster")
-        asked = {
-            "Name": name,
-            "NumPartitions": partitions,
-            "ReplicationFactor": 1,
-            "Configs": [{"Name": n.replace("_", "."), "Value": v} for n, v in configs.items()],
-        }
-        for answer in brokers.ask("CreateTopics", 5, {"Topics": [asked], "timeoutMs": 30_000}):
-            assert answer["Topics"][0]["ErrorCode"] == 0
-        wait_for_leaders(brokers, name, partitions)
+        for side in (brokers.kbroker, brokers.apache):
+            side.create_topic(name, partitions, **configs)
         return name
 
     return create
 
 
-def wait_for_leaders(brokers: Brokers, topic: str, partitions: int) -> None:
-    asked = [{"PartitionIndex": index, "Timestamp": -1} for index in range(partitions)]
-    values = {"ReplicaId": -1, "Topics": [{"Name": topic, "Partitions": asked}]}
-
-    def led(answers: tuple[Any, Any]) -> bool:
-        return not any(part["ErrorCode"] for answer in answers for part in answer["Topics"][0]["Partitions"])
-
-    eventually(lambda: brokers.ask("ListOffsets", 11, values), led)
-
-
-def produce(brokers: Brokers, topic: str, *timestamps: int, partition: int = 0, **batch: int) -> None:
+def produce(brokers: Pair, topic: str, *timestamps: int, **batch: int) -> None:
     records = build_batch([Record(timestamp, b"key", b"value") for timestamp in timestamps], **batch)
-    data = {"Name": topic, "PartitionData": [{"Index": partition, "Records": records}]}
-    for answer in brokers.ask("Produce", 9, {"Acks": -1, "TimeoutMs": 10_000, "TopicData": [data]}):
-        assert answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+    for side in (brokers.kbroker, brokers.apache):
+        assert side.produce(topic, records)["ErrorCode"] == 0
 
 
 @pytest.fixture(scope="module")
-def written(brokers: Brokers, create: Callable[..., str]) -> str:
+def written(brokers: Pair, create: Callable[..., str]) -> str:
     """Partition 0 has seven records in four batches and starts at 2; partition 1 is empty."""
     topic = create(partitions=2)
     for timestamps in ((T, T + 5, T + 2), (T + 9, T + 3), (T + 9,), (T + 4,)):
         produce(brokers, topic, *timestamps)
-    partition = {"PartitionIndex": 0, "Offset": 2}
-    brokers.ask(
-        "DeleteRecords", 2, {"Topics": [{"Name": topic, "Partitions": [partition]}], "TimeoutMs": 5000}
-    )
+    partitions = [{"PartitionIndex": 0, "Offset": 2}]
+    for side in (brokers.kbroker, brokers.apache):
+        side.raw(
+            "DeleteRecords", 2, {"Topics": [{"Name": topic, "Partitions": partitions}], "TimeoutMs": 5000}
+        )
     return topic
 
 
@@ -151,7 +120,7 @@ BY_TIME = (0, T - 1, T, T + 1, T + 3, T + 5, T + 6, T + 9, T + 10, T * 10)
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_list_offsets_of_written_and_empty_partitions(same, written: str, version: int) -> None:
+def test_list_offsets_of_written_and_empty_partitions(same: Same, written: str, version: int) -> None:
     for timestamp in SPECIAL + BY_TIME:
         for index in (0, 1):
             same(
@@ -165,7 +134,7 @@ def test_list_offsets_of_written_and_empty_partitions(same, written: str, versio
 @pytest.mark.parametrize("isolation", [0, 1, 2, -1])
 @pytest.mark.parametrize("replica", [-1, -2, 1, 7])
 def test_list_offsets_by_isolation_level_and_replica(
-    same, written: str, version: int, isolation: int, replica: int
+    same: Same, written: str, version: int, isolation: int, replica: int
 ) -> None:
     for timestamp in (-1, -2, T + 3):
         partition = {"PartitionIndex": 0, "Timestamp": timestamp}
@@ -178,20 +147,20 @@ def test_list_offsets_by_isolation_level_and_replica(
 
 @pytest.mark.parametrize("epoch", [-5, -2, -1, 0, 1, 5])
 @pytest.mark.parametrize("version", [4, 11])
-def test_list_offsets_with_a_leader_epoch(same, written: str, version: int, epoch: int) -> None:
+def test_list_offsets_with_a_leader_epoch(same: Same, written: str, version: int, epoch: int) -> None:
     partition = {"PartitionIndex": 0, "Timestamp": -1, "CurrentLeaderEpoch": epoch}
     same("ListOffsets", version, **list_offsets(written, partition))
 
 
 @pytest.mark.parametrize("version", [1, 11])
-def test_list_offsets_of_what_does_not_exist(same, written: str, version: int) -> None:
+def test_list_offsets_of_what_does_not_exist(same: Same, written: str, version: int) -> None:
     for topic, index in (("no-such-topic", 0), (written, 2), (written, -1), ("", 0), ("no name", 0)):
         same("ListOffsets", version, **list_offsets(topic, {"PartitionIndex": index, "Timestamp": -1}))
     same("ListOffsets", version, ReplicaId=-1, Topics=[])
     same("ListOffsets", version, **list_offsets(written))
 
 
-def test_list_offsets_of_partitions_named_twice(same, written: str) -> None:
+def test_list_offsets_of_partitions_named_twice(same: Same, written: str) -> None:
     first, second = {"PartitionIndex": 0, "Timestamp": -1}, {"PartitionIndex": 1, "Timestamp": -2}
     same("ListOffsets", 11, **list_offsets(written, first, second, first))
     topics = [{"Name": written, "Partitions": [first, second]}, {"Name": written, "Partitions": [second]}]
@@ -203,7 +172,7 @@ def test_list_offsets_of_partitions_named_twice(same, written: str) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("current", [-1, 0, 1, -7])
-def test_offset_for_leader_epoch(same, written: str, version: int, current: int) -> None:
+def test_offset_for_leader_epoch(same: Same, written: str, version: int, current: int) -> None:
     for topic, index in ((written, 0), (written, 1), (written, 2), ("no-such-topic", 0)):
         for epoch in (-1, 0, 1, 9):
             partition = {"Partition": index, "CurrentLeaderEpoch": current, "LeaderEpoch": epoch}
@@ -220,7 +189,7 @@ def test_offset_for_leader_epoch(same, written: str, version: int, current: int)
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete"])
 def test_delete_records(
-    same, brokers: Brokers, create: Callable[..., str], version: int, policy: str
+    same: Same, brokers: Pair, create: Callable[..., str], version: int, policy: str
 ) -> None:
     topic = create(cleanup_policy=policy)
     produce(brokers, topic, T, T, T, T)
@@ -236,7 +205,7 @@ def test_delete_records(
 
 
 def test_delete_records_of_what_does_not_exist_or_is_named_twice(
-    same, brokers: Brokers, create: Callable[..., str]
+    same: Same, brokers: Pair, create: Callable[..., str]
 ) -> None:
     topic = create(partitions=2)
     produce(brokers, topic, T, T, T, T)
@@ -252,28 +221,24 @@ def test_delete_records_of_what_does_not_exist_or_is_named_twice(
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_describe_log_dirs(same, written: str, version: int) -> None:
-    answer = same("DescribeLogDirs", version, Topics=[{"Topic": written, "Partitions": [0, 1, 2, 0]}])
-    sizes = [partition["PartitionSize"] for partition in answer["Results"][0]["Topics"][0]["Partitions"]]
-    assert sorted(sizes)[0] == 0 < sorted(sizes)[1]
+def test_describe_log_dirs(same: Same, written: str, version: int) -> None:
+    same("DescribeLogDirs", version, Topics=[{"Topic": written, "Partitions": [0, 1, 2, 0]}])
     same("DescribeLogDirs", version, Topics=[])
     topics = [{"Topic": "no-such-topic", "Partitions": [0]}, {"Topic": written, "Partitions": []}]
     same("DescribeLogDirs", version, Topics=topics)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_describe_cluster(same, version: int) -> None:
+def test_describe_cluster(same: Same, version: int) -> None:
     for asked in (False, True):
         same("DescribeCluster", version, IncludeClusterAuthorizedOperations=asked)
-    if version >= 1:
-        for endpoint_type in (0, 1, 2, 3, -1):
-            same("DescribeCluster", version, EndpointType=endpoint_type)
-    if version >= 2:
-        same("DescribeCluster", version, IncludeFencedBrokers=True)
+    for endpoint_type in (0, 1, 2, 3, -1):
+        same("DescribeCluster", version, EndpointType=endpoint_type)
+    same("DescribeCluster", version, IncludeFencedBrokers=True)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_describe_quorum(same, written: str, version: int) -> None:
+def test_describe_quorum(same: Same, written: str, version: int) -> None:
     metadata = "__cluster_metadata"
     for asked in (
         [],
@@ -296,41 +261,40 @@ def test_describe_quorum(same, written: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_elect_leaders(same, written: str, version: int) -> None:
+def test_elect_leaders(same: Same, written: str, version: int) -> None:
     asked = [
         {"Topic": written, "Partitions": [0, 1, 5, -1, 0]},
         {"Topic": "no-such-topic", "Partitions": [0]},
         {"Topic": "", "Partitions": [0]},
         {"Topic": written, "Partitions": []},
     ]
-    for election_type in (0, 1, 2, -1) if version else (0,):
-        kind = {"ElectionType": election_type} if version else {}
-        same("ElectLeaders", version, TopicPartitions=asked, TimeoutMs=30_000, **kind)
-        same("ElectLeaders", version, TopicPartitions=[], TimeoutMs=30_000, **kind)
+    for kind in (0, 1, 2, -1):
+        same("ElectLeaders", version, ElectionType=kind, TopicPartitions=asked, TimeoutMs=30_000)
+        same("ElectLeaders", version, ElectionType=kind, TopicPartitions=[], TimeoutMs=30_000)
 
 
-def test_elect_leaders_of_all_partitions(brokers: Brokers, written: str) -> None:
+def test_elect_leaders_of_all_partitions(brokers: Pair, written: str) -> None:
     """Other tests' topics exist on one broker only; but no partition of any topic is in the answer."""
-    for answer in brokers.ask("ElectLeaders", 2, {"TopicPartitions": None, "TimeoutMs": 30_000}):
+    for side in (brokers.kbroker, brokers.apache):
+        answer = side.raw("ElectLeaders", 2, {"TopicPartitions": None, "TimeoutMs": 30_000})
         results = {result["Topic"]: result["PartitionResult"] for result in answer["ReplicaElectionResults"]}
         assert results[written] == []
         assert not any(results.values())
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_alter_partition_reassignments(same, written: str, version: int) -> None:
+def test_alter_partition_reassignments(same: Same, written: str, version: int) -> None:
     for replicas in ([NODE_ID], None, [], [NODE_ID, NODE_ID], [2], [NODE_ID, 2], [-1], [3, 2]):
         for topic, index in ((written, 0), (written, 9), (written, -1), ("no-such-topic", 0)):
             partitions = [{"PartitionIndex": index, "Replicas": replicas}]
             topics = [{"Name": topic, "Partitions": partitions}]
             same("AlterPartitionReassignments", version, Topics=topics, TimeoutMs=30_000)
     same("AlterPartitionReassignments", version, Topics=[], TimeoutMs=30_000)
-    if version >= 1:
-        topics = [{"Name": written, "Partitions": [{"PartitionIndex": 0, "Replicas": [NODE_ID]}]}]
-        same("AlterPartitionReassignments", version, Topics=topics, AllowReplicationFactorChange=False)
+    topics = [{"Name": written, "Partitions": [{"PartitionIndex": 0, "Replicas": [NODE_ID]}]}]
+    same("AlterPartitionReassignments", version, Topics=topics, AllowReplicationFactorChange=False)
 
 
-def test_list_partition_reassignments(same, written: str) -> None:
+def test_list_partition_reassignments(same: Same, written: str) -> None:
     same("ListPartitionReassignments", 0, Topics=None)
     topics = [
         {"Name": written, "PartitionIndexes": [0, 9]},
@@ -342,14 +306,13 @@ def test_list_partition_reassignments(same, written: str) -> None:
 # DescribeProducers
 
 
-def test_describe_producers(same, brokers: Brokers, create: Callable[..., str]) -> None:
+def test_describe_producers(same: Same, brokers: Pair, create: Callable[..., str]) -> None:
     topic = create(partitions=2)
     produce(brokers, topic, T, T)
     for producer_id, epoch in ((1_000_001, 0), (1_000_002, 5)):
         produce(brokers, topic, T + 1, T, producer_id=producer_id, producer_epoch=epoch, base_sequence=0)
         produce(brokers, topic, T + 2, producer_id=producer_id, producer_epoch=epoch, base_sequence=2)
-    answer = same("DescribeProducers", 0, Topics=[{"Name": topic, "PartitionIndexes": [0, 1, 9, -1, 0]}])
-    assert any(len(part["ActiveProducers"]) == 2 for part in answer["Topics"][0]["Partitions"])
+    same("DescribeProducers", 0, Topics=[{"Name": topic, "PartitionIndexes": [0, 1, 9, -1, 0]}])
     for name in ("no-such-topic", "no name", "", "..", "x" * 250):
         same("DescribeProducers", 0, Topics=[{"Name": name, "PartitionIndexes": [0]}])
     same("DescribeProducers", 0, Topics=[])
@@ -365,7 +328,7 @@ FEATURE_UPDATES = [
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_update_features_is_validated_alike(same, version: int) -> None:
+def test_update_features_is_validated_alike(same: Same, version: int) -> None:
     for name, level, kind in FEATURE_UPDATES:
         update = {"Feature": name, "MaxVersionLevel": level, "UpgradeType": kind}
         same("UpdateFeatures", version, FeatureUpdates=[update], ValidateOnly=True)
@@ -377,23 +340,26 @@ def test_update_features_is_validated_alike(same, version: int) -> None:
     same("UpdateFeatures", version, FeatureUpdates=[], ValidateOnly=True)
 
 
-def test_update_features_at_version_0_only_upgrades(same) -> None:
+def test_update_features_at_version_0_only_upgrades(same: Same) -> None:
     for level in (0, 1, 2):
         for allowed in (False, True) if level else (True,):
             update = {"Feature": "group.version", "MaxVersionLevel": level, "AllowDowngrade": allowed}
             same("UpdateFeatures", 0, FeatureUpdates=[update])
 
 
-def test_a_level_is_lowered_and_raised_again(same, brokers: Brokers) -> None:
-    def finalized() -> list[int | None]:
-        answers = brokers.ask(
-            "ApiVersions", 4, {"ClientSoftwareName": "compat", "ClientSoftwareVersion": "1"}
-        )
-        levels = ({f["Name"]: f["MaxVersionLevel"] for f in a["FinalizedFeatures"]} for a in answers)
-        return [of_broker.get("eligible.leader.replicas.version") for of_broker in levels]
+def test_a_level_is_lowered_and_raised_again(same: Same, brokers: Pair) -> None:
+    software = {"ClientSoftwareName": "compat", "ClientSoftwareVersion": "1"}
+
+    def level_of(side: Side) -> int | None:
+        finalized = side.raw("ApiVersions", 4, software)["FinalizedFeatures"]
+        levels = {feature["Name"]: feature["MaxVersionLevel"] for feature in finalized}
+        return levels.get("eligible.leader.replicas.version")
 
     def wait_for(level: int | None) -> None:
-        eventually(finalized, lambda levels: levels == [level, level])
+        eventually(
+            lambda: [level_of(side) for side in (brokers.kbroker, brokers.apache)],
+            lambda levels: levels == [level, level],
+        )
 
     update = {"Feature": "eligible.leader.replicas.version"}
     wait_for(1)

@@ -1,0 +1,131 @@
+"""kbroker's definitions of configs against those of Apache Kafka 4.3.1, asked from a running one.
+
+Defaults are those that Kafka shows as such; what it was started with is left out. What differs on purpose is
+listed here with its reason, and the lists may not hold anything that does not differ.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.harness.connection import Connection
+from compat.harness.waiting import eventually
+from kbroker.config.broker_configs import BROKER_CONFIGS
+from kbroker.config.definition import to_text
+from kbroker.config.description import describe_broker, describe_topic
+from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from kbroker.config.settings import Settings
+from kbroker.config.topic_configs import TOPIC_CONFIGS
+from kbroker.protocol.errors import ErrorCode
+from tests.config.refusals import REFUSALS
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+DEFAULT = 5
+
+OTHER_DEFAULTS = {
+    "broker.id": "node.id has a default, and this is it",
+    "controller.listener.names": "Kafka wants it to be set",
+    "flush.ms": "a power loss takes one second, not everything",
+    "listeners": "nothing but this machine unless told so",
+    "log.dir": "no data in /tmp",
+    "log.flush.scheduler.interval.ms": "the default of flush.ms",
+    "node.id": "Kafka wants it to be set",
+    "offsets.topic.replication.factor": "there is one broker",
+    "process.roles": "Kafka wants it to be set",
+    "queued.max.request.bytes": "memory is bounded unless told otherwise",
+    "share.coordinator.state.topic.min.isr": "there is one broker",
+    "share.coordinator.state.topic.replication.factor": "there is one broker",
+    "transaction.state.log.min.isr": "there is one broker",
+    "transaction.state.log.replication.factor": "there is one broker",
+}
+# Kafka can open and close listeners while it runs.
+READ_ONLY_HERE = {"listener.security.protocol.map", "listeners"}
+# With eligible leader replicas Kafka sets this for the cluster by itself.
+SET_BY_KAFKA = {"min.insync.replicas"}
+
+
+@pytest.fixture(scope="module")
+def kafka(apache_kafka_server):
+    with Connection(apache_kafka_server.bootstrap) as connection:
+        for topic in ("orders", "definitions"):
+            wanted = {"Name": topic, "NumPartitions": 1, "ReplicationFactor": 1}
+            connection.ask("CreateTopics", 7, {"Topics": [wanted], "timeoutMs": 10_000})
+            eventually(lambda topic=topic: describe(connection, TOPIC, topic))
+        yield connection
+
+
+def describe(connection, type_, name):
+    resource = {"ResourceType": type_, "ResourceName": name, "ConfigurationKeys": None}
+    request = {"Resources": [resource], "IncludeSynonyms": True, "IncludeDocumentation": True}
+    (result,) = connection.ask("DescribeConfigs", 4, request)["Results"]
+    return {config["Name"]: config for config in result["Configs"]}
+
+
+def defaults(configs):
+    """Name -> the default, where Kafka shows one."""
+    found = {}
+    for name, config in configs.items():
+        chain = [each["Value"] for each in config["Synonyms"] if each["Source"] == DEFAULT]
+        if chain:
+            found[name] = chain[-1]
+        elif config["ConfigSource"] == DEFAULT:
+            found[name] = config["Value"]
+    return found
+
+
+def test_topic_configs_have_kafkas_names_types_defaults_and_synonyms(kafka):
+    theirs = describe(kafka, TOPIC, "definitions")
+    ours = {each.name: each for each in describe_topic(Settings(), {})}
+    assert ours.keys() == theirs.keys()
+    for name, config in theirs.items():
+        assert ours[name].type == config["ConfigType"], name
+        assert ours[name].read_only == config["ReadOnly"], name
+        assert ours[name].is_sensitive == config["IsSensitive"], name
+        if name not in SET_BY_KAFKA:
+            chain = [(each["Name"], each["Value"], each["Source"]) for each in config["Synonyms"]]
+            assert ours[name].synonyms == chain, name
+            assert (ours[name].value == config["Value"]) is (name not in OTHER_DEFAULTS), name
+
+
+def test_broker_configs_have_kafkas_names_types_and_mutability(kafka, apache_kafka_server):
+    theirs = describe(kafka, BROKER, str(apache_kafka_server.node_id))
+    ours = {each.name: each for each in describe_broker(Settings()) if not each.name.startswith("kbroker.")}
+    assert ours.keys() == theirs.keys()
+    for name, config in theirs.items():
+        assert ours[name].type == config["ConfigType"], name
+        assert ours[name].is_sensitive == config["IsSensitive"], name
+        assert (ours[name].read_only == config["ReadOnly"]) is (name not in READ_ONLY_HERE), name
+
+
+def test_broker_configs_have_kafkas_defaults_but_for_those_with_a_reason(kafka, apache_kafka_server):
+    theirs = defaults(describe(kafka, BROKER, str(apache_kafka_server.node_id)))
+    different = {name for name, text in theirs.items() if to_text(BROKER_CONFIGS[name].default) != text}
+    required = {"controller.listener.names", "node.id", "process.roles"}
+    assert different | required == OTHER_DEFAULTS.keys() - TOPIC_CONFIGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("type_", "definitions"), [(GROUP, GROUP_CONFIGS), (CLIENT_METRICS, CLIENT_METRICS_CONFIGS)]
+)
+def test_group_and_client_metrics_configs_have_kafkas_names_types_and_defaults(kafka, type_, definitions):
+    theirs = describe(kafka, type_, "definitions")
+    assert definitions.keys() == theirs.keys()
+    for name, text in defaults(theirs).items():
+        assert definitions[name].type == theirs[name]["ConfigType"], name
+        assert to_text(definitions[name].default) == text, name
+
+
+def test_our_doc_lines_are_our_own(kafka, apache_kafka_server):
+    theirs = describe(kafka, BROKER, str(apache_kafka_server.node_id)) | describe(kafka, TOPIC, "definitions")
+    ours = {**BROKER_CONFIGS, **TOPIC_CONFIGS}
+    for name, config in theirs.items():
+        assert ours[name].doc.rstrip(".") not in config["Documentation"], name
+
+
+@pytest.mark.parametrize(("type_", "name", "change", "code", "message"), REFUSALS)
+def test_kafka_refuses_what_our_tests_say_it_refuses(kafka, type_, name, change, code, message):
+    config = dict(zip(("Name", "ConfigOperation", "Value"), change, strict=True))
+    resource = {"ResourceType": type_, "ResourceName": name, "Configs": [config]}
+    answer = kafka.ask("IncrementalAlterConfigs", 1, {"Resources": [resource], "ValidateOnly": True})
+    (refused,) = answer["Responses"]
+    assert (ErrorCode(refused["ErrorCode"]).name, refused["ErrorMessage"]) == (code, message)

@@ -6,7 +6,6 @@ import base64
 import logging
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kbroker.catalog import configs as config_rows
@@ -21,12 +20,13 @@ from kbroker.fetch_sessions import FetchSessions
 from kbroker.groups import open_groups
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
+from kbroker.telemetry import open_telemetry
 from kbroker.topics import Topic, Topics
+from kbroker.transactions import open_transactions
 
 if TYPE_CHECKING:
     from kbroker.budget import Budget
     from kbroker.catalog.database import Database
-    from kbroker.client_telemetry import ClientTelemetry
     from kbroker.config.settings import Settings
     from kbroker.context import RequestContext
     from kbroker.deadlines import Deadlines
@@ -73,16 +73,17 @@ class Broker:
         if not logs.clean_start:
             self._raise_leader_epochs()
         self.features = Features(database, known)
-        self.telemetry = self._client_telemetry() if settings["kbroker.telemetry.directory"] else None
-        self.topics = Topics(database, _configs_of(database, config_rows.TOPIC))
+        self.topics = Topics(database, _topic_configs(database))
         self.topics.on_change(self._topic_changed)
         self.dynamic_configs = DynamicConfigs(settings, CatalogConfigStore(database), self.topics)
         self.dynamic_configs.on_change(self._configs_changed)
+        self.telemetry = open_telemetry(self)
         self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._open_logs: dict[tuple[bytes, int], Log] = {}
         self.deadlines: list[Deadlines] = []
         self.groups = open_groups(self)
+        self.transactions = open_transactions(self)
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
@@ -176,16 +177,6 @@ class Broker:
         facts.save(self.database, "cluster.id", cluster_id).result()
         return cluster_id
 
-    def _client_telemetry(self) -> ClientTelemetry:
-        from kbroker.client_telemetry import ClientTelemetry
-        from kbroker.telemetry_files import TelemetryFiles
-
-        files = TelemetryFiles(Path(self.settings["kbroker.telemetry.directory"]), self.worker)
-        telemetry = ClientTelemetry(self.settings["telemetry.max.bytes"], files.receive)
-        for name, configs in _configs_of(self.database, config_rows.CLIENT_METRICS).items():
-            telemetry.update_subscription(name, configs)
-        return telemetry
-
     def _raise_leader_epochs(self) -> None:
         """What was read before the crash and is gone now must not be confused with what comes."""
         self.unclean_starts += 1
@@ -207,9 +198,9 @@ class Broker:
         topic_rows.forget_deleted(self.database, topic_id)
 
 
-def _configs_of(database: Database, resource_type: int) -> dict[str, dict[str, str]]:
-    by_resource: dict[str, dict[str, str]] = {}
-    for of_type, resource_name, name, value in config_rows.load(database):
-        if of_type == resource_type:
-            by_resource.setdefault(resource_name, {})[name] = value
-    return by_resource
+def _topic_configs(database: Database) -> dict[str, dict[str, str]]:
+    by_topic: dict[str, dict[str, str]] = {}
+    for resource_type, resource_name, name, value in config_rows.load(database):
+        if resource_type == config_rows.TOPIC:
+            by_topic.setdefault(resource_name, {})[name] = value
+    return by_topic

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from kbroker.catalog.database import Database
 from kbroker.storage.pending import Pending
 
-TOPIC = 2  # resource types, in Kafka's protocol's numbers
-CLIENT_METRICS = 16
+TOPIC = 2  # the resource type of topics in Kafka's protocol
 
 
 class CatalogConfigStore:

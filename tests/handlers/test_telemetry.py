@@ -13,9 +13,15 @@ from kbroker import telemetry_files
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from kbroker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest
 
 TELEMETRY_KEYS = {71, 72}
+CLIENT_METRICS = 16
 
 
 @pytest.fixture
@@ -57,6 +63,14 @@ def advertised(cluster) -> set[int]:
     return {api.api_key for api in cluster.send(request, 4).api_keys}
 
 
+def alter(cluster, name: str, configs: dict[str, str | None]) -> None:
+    """Set what has a value, delete what has none."""
+    changes = [AlterableConfig(config, 0 if value else 1, value) for config, value in configs.items()]
+    resource = AlterConfigsResource(CLIENT_METRICS, name, changes)
+    (answer,) = cluster.send(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    assert answer.error_code == ErrorCode.NONE
+
+
 def stored(directory, subscription) -> bytes:
     name = base64.urlsafe_b64encode(subscription.client_instance_id).decode().rstrip("=")
     return (directory / f"{name}.otlp").read_bytes()
@@ -89,24 +103,29 @@ def test_a_client_gets_an_id_and_without_subscriptions_pushes_nothing(subscribe)
 
 def test_a_client_gets_the_metrics_of_all_subscriptions_it_matches(cluster, subscribe):
     advertised(cluster)  # says which software the client is
-    update = cluster.broker.telemetry.update_subscription
-    update("java", {"metrics": "b.,a.", "interval.ms": "5000", "match": "client_software_name=apache-.*"})
-    update("here", {"metrics": "a.,c", "match": "client_source_address=127.*,client_source_port=\\d+"})
-    update("other", {"metrics": "x", "interval.ms": "100", "match": "client_id=somebody"})
-    update("prefix", {"metrics": "x", "interval.ms": "100", "match": "client_id=te"})
+    alter(
+        cluster,
+        "java",
+        {"metrics": "b.,a.", "interval.ms": "5000", "match": "client_software_name=apache-.*"},
+    )
+    alter(
+        cluster, "here", {"metrics": "a.,c", "match": "client_source_address=127.*,client_source_port=\\d+"}
+    )
+    alter(cluster, "other", {"metrics": "x", "interval.ms": "100", "match": "client_id=somebody"})
+    alter(cluster, "prefix", {"metrics": "x", "interval.ms": "100", "match": "client_id=te"})
     answer = subscribe()
     assert (answer.requested_metrics, answer.push_interval_ms) == (["a.", "b.", "c"], 5000)
-    update("all", {"metrics": "*,b."})
+    alter(cluster, "all", {"metrics": "*,b."})
     assert subscribe().requested_metrics == ["*"]
-    update("all", {})
-    update("java", {})
+    alter(cluster, "all", {"metrics": None})
+    alter(cluster, "java", {"metrics": None, "interval.ms": None, "match": None})
     assert subscribe().requested_metrics == ["a.", "c"]
 
 
 def test_a_change_of_subscriptions_reaches_a_client_at_once_under_a_new_id(cluster, subscribe, push):
     before = subscribe()
     assert subscribe(before.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    cluster.broker.telemetry.update_subscription("s", {"metrics": "*"})
+    alter(cluster, "s", {"metrics": "*"})
     assert push(before) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     after = subscribe(before.client_instance_id)
     assert after.client_instance_id == before.client_instance_id
@@ -193,9 +212,7 @@ def test_a_push_that_is_wrong_is_refused(directory, subscribe, push, metrics, fi
 
 
 def test_subscriptions_made_before_a_restart_still_count(cluster, subscribe, settings):
-    from kbroker.catalog import configs
-
-    configs.save(cluster.database, configs.CLIENT_METRICS, "s", {"metrics": "a", "interval.ms": "1000"})
+    alter(cluster, "s", {"metrics": "a", "interval.ms": "1000"})
     cluster.broker = cluster.start(settings)
     answer = subscribe()
     assert (answer.requested_metrics, answer.push_interval_ms) == (["a"], 1000)

@@ -1,0 +1,92 @@
+"""The two brokers under load, as users run them: Apache Kafka with G1 and 1 GB of heap, kbroker as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from compat.harness import jars, java, server
+from compat.harness.broker import KBrokerProcess
+from compat.harness.kafka import LOG4J2, RealKafka
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+# Kafka's own start script gives these.
+_SERVER_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xms1g", "-Djava.awt.headless=true")
+
+
+class BenchKafka(RealKafka):
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        super().__init__(settings, heap_mb=1024)
+
+    def _command(self, main_class: str, *arguments: str) -> list[str]:
+        options = _SERVER_OPTIONS if main_class == "kafka.Kafka" else java.QUICK_START
+        return java.command(
+            main_class,
+            arguments,
+            classpath=jars.classpath("kafka"),
+            heap_mb=self.heap_mb,
+            options=options,
+            properties={"log4j2.configurationFile": LOG4J2.as_uri()},
+        )
+
+    def restart(self) -> None:
+        """Stop and start again with the same data."""
+        assert self._process is not None
+        server.stop_process(self._process)
+        log = self.directory / "restart.log"
+        with log.open("wb") as output:
+            self._process = java.start(
+                self._command("kafka.Kafka", str(self.directory / "server.properties")),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        server.wait_until(
+            lambda: server.answers(self.host, self.port), self._process, log, seconds=300, pause=0.05
+        )
+
+
+class BenchKbroker(KBrokerProcess):
+    pass
+
+
+Broker = BenchKafka | BenchKbroker
+
+
+class Usage(NamedTuple):
+    """What the broker's process has used so far, from /proc."""
+
+    cpu_seconds: float
+    rss_anon_bytes: int
+    rss_file_bytes: int
+
+    @classmethod
+    def of(cls, pid: int) -> Usage:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        memory = {}
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in ("RssAnon", "RssFile"):
+                memory[name] = int(value.split()[0]) * 1024
+        cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+        return cls(cpu, memory["RssAnon"], memory["RssFile"])
+
+
+class Meter:
+    """Wall time and the broker's CPU time of a stretch of work."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._pid = broker.pid
+        self._cpu = Usage.of(self._pid).cpu_seconds
+        self._wall = time.perf_counter()
+
+    @property
+    def cpu_seconds(self) -> float:
+        return Usage.of(self._pid).cpu_seconds - self._cpu
+
+    @property
+    def wall_seconds(self) -> float:
+        return time.perf_counter() - self._wall

@@ -1,0 +1,117 @@
+"""What was measured, as JSON, as a table and as a chart."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.compare.rows import UNITS, Numbers
+
+
+class Line(NamedTuple):
+    row: str
+    number: str
+    kbroker: float
+    kafka: float
+    kbroker_spread: float  # (max - min) / median over the rounds
+    kafka_spread: float
+
+    @property
+    def ratio(self) -> float:
+        return self.kbroker / self.kafka if self.kafka else float("nan")
+
+    @property
+    def unit(self) -> str:
+        return UNITS[self.number][0]
+
+    @property
+    def better(self) -> bool:
+        return self.ratio >= 1 if UNITS[self.number][1] else self.ratio <= 1
+
+
+Samples = dict[str, dict[str, list[Numbers]]]  # row → broker → one per round
+
+
+def lines(samples: Samples) -> list[Line]:
+    made = []
+    for row, by_broker in samples.items():
+        ours, theirs = by_broker.get("kbroker", []), by_broker.get("apache-kafka", [])
+        if not ours or not theirs:
+            continue
+        for number in UNITS:
+            if number in ours[0] and number in theirs[0]:
+                mine = [sample[number] for sample in ours]
+                other = [sample[number] for sample in theirs]
+                made.append(
+                    Line(
+                        row,
+                        number,
+                        statistics.median(mine),
+                        statistics.median(other),
+                        _spread(mine),
+                        _spread(other),
+                    )
+                )
+    return made
+
+
+def _spread(values: list[float]) -> float:
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
+
+
+def table(made: list[Line]) -> str:
+    head = "| load | measured | kbroker | Apache Kafka | ratio | spread |\n|---|---|---|---|---|---|\n"
+    return head + "".join(
+        f"| {line.row} | {line.unit if not line.number.endswith('_ms') else line.number.replace('_', ' ')} "
+        f"| {_short(line.kbroker)} | {_short(line.kafka)} | {line.ratio:.2f}×{'' if line.better else ' ✗'} "
+        f"| ±{line.kbroker_spread * 50:.0f} % / ±{line.kafka_spread * 50:.0f} % |\n"
+        for line in made
+    )
+
+
+def _short(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def save_json(samples: Samples, facts: dict[str, str], path: Path) -> None:
+    path.write_text(json.dumps({"facts": facts, "samples": samples}, indent=1, sort_keys=True) + "\n")
+
+
+def chart(made: list[Line]) -> str:
+    """How many times better kbroker is, one bar a line, on a logarithmic scale; an SVG."""
+    import math
+
+    shown = [
+        (line, line.ratio if UNITS[line.number][1] else 1 / line.ratio) for line in made if line.ratio > 0
+    ]
+    height, left, width = 18, 430, 420
+    most = max([10.0, *(better for _, better in shown)])
+    per_decade = width / math.log10(most * 10)
+    zero = left + per_decade  # a tenth is the left edge, 1 is here
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 80}" '
+        f'height="{height * len(shown) + 40}" '
+        'font-family="sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{left}" y="14">better than Apache Kafka by this factor →</text>',
+        f'<line x1="{zero}" y1="20" x2="{zero}" y2="{height * len(shown) + 30}" stroke="#888"/>',
+    ]
+    for index, (line, better) in enumerate(shown):
+        top = 24 + index * height
+        end = zero + per_decade * math.log10(max(better, 0.1))
+        colour = "#2a7" if better >= 1 else "#c44"
+        parts.append(
+            f'<text x="{left - 6}" y="{top + 12}" text-anchor="end">{line.row}: {line.number}</text>'
+        )
+        parts.append(
+            f'<rect x="{min(zero, end):.1f}" y="{top + 2}" '
+            f'width="{abs(end - zero):.1f}" height="{height - 5}" '
+            f'fill="{colour}"/>'
+        )
+        parts.append(f'<text x="{max(zero, end) + 4:.1f}" y="{top + 12}">{better:.1f}×</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -6,12 +6,13 @@ Each check gets the whole set as it would be afterwards, and raises ApiError or,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kbroker.config.broker_configs import BROKER_CONFIGS, base_name, broker_definition
+from kbroker.config.broker_rules import check_broker_values
 from kbroker.config.definition import ConfigValue, InvalidConfig, Update
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
-from kbroker.config.settings import RETENTION_RULE, Settings
+from kbroker.config.settings import Settings
 from kbroker.config.validators import list_text
 from kbroker.errors import ApiError
 from kbroker.protocol.errors import ErrorCode
@@ -33,6 +34,9 @@ _ONLY_PER_LISTENER = frozenset(
         "truststore.type",
     )
 )
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+"""With eligible leader replicas (KIP-966) it is always set for the whole cluster, and for no broker alone."""
+
 _CLUSTER_WIDE_OF_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 
 _MATCHED = frozenset(
@@ -61,28 +65,35 @@ def check_broker_name(settings: Settings, name: str) -> None:
         )
 
 
-def check_broker(name: str, configs: Mapping[str, str]) -> None:
-    """Kafka answers all of these as INVALID_REQUEST, single values included."""
+def check_broker(settings: Settings, name: str, configs: Mapping[str, str], changed: Collection[str]) -> None:
+    """Kafka answers all of these as INVALID_REQUEST, single values included, but for the last."""
     fixed = [each for each in configs if each in BROKER_CONFIGS and BROKER_CONFIGS[each].read_only]
     _refuse(fixed, "Cannot update these configs dynamically")
     _refuse(
         [each for each in configs if each in _ONLY_PER_LISTENER],
         "These security configs can be dynamically updated only per-listener using the listener prefix",
     )
-    for each, text in configs.items():
-        definition = broker_definition(each)
-        if definition is not None:
-            try:
-                value = definition.parse(text)
-            except InvalidConfig as error:
-                raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
-            if each == "log.retention.ms" and value == 0:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"requirement failed: {RETENTION_RULE}")
+    try:
+        check_broker_values(settings, _broker_values(configs))
+    except InvalidConfig as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
     if not name:
         _refuse(
             [each for each in configs if _is_per_broker(each)],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+    if MIN_INSYNC_REPLICAS in changed and (name or MIN_INSYNC_REPLICAS not in configs):
+        whose, what = ("Broker", "altered") if name else ("Cluster", "removed")
+        raise InvalidConfig(f"{whose}-level {MIN_INSYNC_REPLICAS} cannot be {what} while ELR is enabled.")
+
+
+def _broker_values(configs: Mapping[str, str]) -> dict[str, ConfigValue]:
+    values: dict[str, ConfigValue] = {}
+    for name, text in configs.items():
+        definition = broker_definition(name)
+        if definition is not None:
+            values[name] = definition.parse(text)
+    return values
 
 
 def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:

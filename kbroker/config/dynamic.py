@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kbroker.config import checks, loggers
@@ -88,6 +88,8 @@ class DynamicConfigs:
         for type_, resource, name, value in store.load():
             if type_ != ResourceType.TOPIC and type_ in ResourceType.__members__.values():
                 self._configs.setdefault((ResourceType(type_), resource), {})[name] = value
+        cluster = self._configs.setdefault((ResourceType.BROKER, ""), {})
+        cluster.setdefault(checks.MIN_INSYNC_REPLICAS, str(settings[checks.MIN_INSYNC_REPLICAS]))
         self._put_broker_configs_in_force()
 
     def on_change(self, listener: Listener) -> None:
@@ -119,7 +121,7 @@ class DynamicConfigs:
         configs = dict(self._state(resource))
         for change in changes:
             self._apply(resource[0], configs, change)
-        return self._take(resource, configs, validate_only=validate_only)
+        return self._take(resource, configs, [change.name for change in changes], validate_only=validate_only)
 
     def replace(
         self,
@@ -136,7 +138,8 @@ class DynamicConfigs:
             raise _unknown_type(type_)
         resource = self._resource(type_, name)
         texts = {each: value for each, value in configs if value is not None}
-        return self._take(resource, texts, validate_only=validate_only)
+        altered = differences(self._state(resource), texts)
+        return self._take(resource, texts, altered, validate_only=validate_only)
 
     def _check_request(self, names: Sequence[str]) -> None:
         if repeated(names):
@@ -174,10 +177,10 @@ class DynamicConfigs:
             configs[name] = apply_to_list(operation, current, value)
 
     def _take(
-        self, resource: Resource, configs: dict[str, str], *, validate_only: bool
+        self, resource: Resource, configs: dict[str, str], altered: Collection[str], *, validate_only: bool
     ) -> Pending[None] | None:
         try:
-            self._check(resource, configs)
+            self._check(resource, configs, altered)
         except InvalidConfig as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
         changes = differences(self._state(resource), configs)
@@ -191,14 +194,14 @@ class DynamicConfigs:
             return None
         return self._commit_later(resource, configs, changes, saving)
 
-    def _check(self, resource: Resource, configs: Mapping[str, str]) -> None:
+    def _check(self, resource: Resource, configs: Mapping[str, str], altered: Collection[str]) -> None:
         type_, name = resource
         if type_ is ResourceType.TOPIC:
             checks.check_topic(self._settings, name, configs)
             if self._topics.get(name) is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif type_ is ResourceType.BROKER:
-            checks.check_broker(name, configs)
+            checks.check_broker(self._settings, name, configs, altered)
         elif type_ is ResourceType.CLIENT_METRICS:
             checks.check_client_metrics(name, configs)
         else:

@@ -33,8 +33,6 @@ ENVIRONMENT_PREFIX = "KBROKER_"
 # Kubernetes describes a service named kbroker to every pod in such variables.
 _SERVICE_LINK = r"KBROKER_(SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
 
-RETENTION_RULE = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
-
 _NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
@@ -227,7 +225,7 @@ class Settings:
         """What no single definition can see."""
         _ = self.listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
-            raise SettingError(RETENTION_RULE)
+            raise SettingError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
 
 
 def unknown_setting(name: str, origin: str) -> SettingError:

@@ -182,7 +182,8 @@ def test_the_cluster_shows_only_what_was_altered(broker):
     alter(broker, (BROKER, "", [("message.max.bytes", 0, "5"), ("custom", 0, "x")]))
     alter(broker, (BROKER, "1", [("message.max.bytes", 0, "6")]))
     (result,) = describe(broker, (BROKER, "", None), include_synonyms=True)
-    known, unknown = sorted(result.configs, key=lambda config: config.name, reverse=True)
+    unknown, known, replicas = sorted(result.configs, key=lambda config: config.name)
+    assert (replicas.name, replicas.value) == ("min.insync.replicas", "1")
     assert (known.name, known.value, known.config_source, known.read_only) == (
         "message.max.bytes",
         "5",

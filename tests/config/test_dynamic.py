@@ -64,6 +64,35 @@ def test_what_kafka_refuses_is_refused_with_its_code_and_in_its_words(
     assert refusal(broker, type_, name, change) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("num.io.threads", SET, "17"), "value should not be greater than double the current value 8"),
+        (("num.io.threads", SET, "3"), "value should be at least half the current value 8"),
+        (("log.cleaner.threads", SET, "3"), "more than double the current value 1"),
+        (("log.cleaner.threads", SET, "0"), "at least 1MB per cleaner thread"),
+        (("max.connections.per.ip.overrides", SET, "10.0.0.1"), "max.connections.per.ip.overrides"),
+        (("group.share.assignment.interval.ms", SET, "20000"), "group.share.max.assignment.interval.ms"),
+    ],
+)
+def test_broker_values_must_fit_what_is_in_force(broker, change, problem):
+    code, message = refusal(broker, BROKER, "1", change)
+    assert code == "INVALID_REQUEST"
+    assert problem in message
+
+
+def test_thread_counts_may_move_step_by_step(broker):
+    alter(broker, BROKER, "1", ("num.io.threads", SET, "16"))
+    alter(broker, BROKER, "1", ("num.io.threads", SET, "32"))
+    assert broker.settings["num.io.threads"] == 32
+
+
+def test_the_clusters_min_insync_replicas_is_always_set_and_may_change(broker):
+    alter(broker, BROKER, "", ("min.insync.replicas", SET, "2"))
+    assert broker.settings.topic_default("min.insync.replicas") == 2
+    assert FakeBroker(store=broker.store).settings["min.insync.replicas"] == 2
+
+
 def test_kbrokers_own_settings_do_not_change_at_run_time(broker):
     assert refusal(broker, BROKER, "1", ("kbroker.fsync", SET, "true")) == (
         "INVALID_REQUEST",

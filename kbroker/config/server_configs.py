@@ -118,7 +118,7 @@ SERVER_CONFIGS = (
         "Largest request; a connection that announces more is closed.", _FROM_1),
     honoured("socket.send.buffer.bytes", INT, 102_400,
         "Send buffer of a client's socket; -1 leaves it to the system."),
-    accepted("telemetry.max.bytes", INT, 1_048_576,
+    honoured("telemetry.max.bytes", INT, 1_048_576,
         "Largest push of client metrics.", _FROM_1),
     accepted("unstable.api.versions.enable", BOOLEAN, False,
         "Whether Kafka offers API versions that may still change.", internal=True),

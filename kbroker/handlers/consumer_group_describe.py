@@ -11,7 +11,7 @@ from kbroker.authorized_operations import GROUP_OPERATIONS
 from kbroker.coordinators.groups.consumer_group import ConsumerGroup
 from kbroker.coordinators.groups.consumer_member import ConsumerGroupMember
 from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
-from kbroker.errors import describe
+from kbroker.errors import ApiError, describe
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -42,10 +42,11 @@ def handle(
 
 def _described(broker: Broker, group_id: str) -> DescribedGroup:
     try:
+        broker.features.require("group.version", 1)
         if not group_id:
             raise InvalidGroupId
         group = broker.groups.consumer_groups.group(group_id)
-    except GroupError as error:
+    except (ApiError, GroupError) as error:
         code, message = describe(error)
         return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
     return DescribedGroup(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
+    broker.features.require("group.version", 1)
     owned = request.topic_partitions
     heartbeat = HeartbeatRequest(
         group_id=request.group_id,

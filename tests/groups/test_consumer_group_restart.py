@@ -111,3 +111,32 @@ def test_an_answer_that_could_not_be_stored_asks_the_client_to_try_again():
     store.writes[0].fail(OSError("disk full"))
     with pytest.raises(CoordinatorNotAvailable):
         answer.result()
+
+
+class FailingStore(MemoryGroupStore):
+    fails = False
+
+    def save_group(self, group_id: str, type: str, state: State, members) -> Pending[None]:
+        if not self.fails:
+            return super().save_group(group_id, type, state, members)
+        failed: Pending[None] = Pending()
+        failed.fail(OSError("disk full"))
+        return failed
+
+
+def test_what_could_not_be_stored_is_stored_with_the_next_heartbeat():
+    store = FailingStore()
+    world = World(FakeTopics(t=2), store=store)
+    world.join("m", "t")
+    world.join("n", "t")
+    world.pass_time(30_000)
+    world.heartbeat("n", 3)
+    store.fails = True
+    world.pass_time(30_000)  # m is removed, which nobody can be told
+    with pytest.raises(CoordinatorNotAvailable):
+        world.heartbeat("n", 3)
+    store.fails = False
+    epoch = world.group().members["n"].member_epoch
+    world.heartbeat("n", epoch)
+    assert world.restarted().group().members == world.group().members
+    assert list(world.group().members) == ["n"]

@@ -29,6 +29,7 @@ from kbroker.coordinators.groups.consumer_member import (
     Owned,
     owned_partitions,
 )
+from kbroker.coordinators.groups.consumer_saving import when_saved
 from kbroker.coordinators.groups.consumer_settings import MigrationPolicy
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
@@ -104,7 +105,7 @@ class ClassicProtocolMembers:
         group.timers.cancel(MemberTimer.JOIN, member_id)
         self._groups.schedule(MemberTimer.SESSION, group, member_id, now_ms + request.session_timeout_ms)
         self._groups.schedule(MemberTimer.SYNC, group, member_id, now_ms + request.rebalance_timeout_ms)
-        return _pending(self._groups.when_saved(group, result))
+        return _pending(when_saved(self._env.store, group, result))
 
     def sync(self, group: ConsumerGroup, request: SyncRequest, now_ms: int) -> Pending[SyncResult]:
         member, classic = _classic_member(

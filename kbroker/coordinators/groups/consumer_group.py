@@ -209,6 +209,10 @@ class ConsumerGroup:
         unsaved, self._unsaved, self._unsaved_group = self._unsaved, set(), False
         return unsaved
 
+    def mark_unsaved(self, member_ids: Collection[str]) -> None:
+        self._unsaved.update(member_ids)
+        self._unsaved_group = True
+
     # offsets
 
     def validate_offset_commit(

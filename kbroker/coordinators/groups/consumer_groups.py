@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -32,6 +33,7 @@ from kbroker.coordinators.groups.consumer_requests import (
     HeartbeatResult,
     validate_heartbeat,
 )
+from kbroker.coordinators.groups.consumer_saving import when_saved, when_stored
 from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings, SettingsFor
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
@@ -106,7 +108,7 @@ class ConsumerGroups:
             result.assignment = updated.assigned
         if self._registry.groups.get(group.group_id) is not group:
             self._register(group, now_ms)
-        return self.when_saved(group, result)
+        return when_saved(self._env.store, group, result)
 
     def _leave(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResult | Pending[HeartbeatResult]:
         group = self.group(request.group_id)
@@ -117,7 +119,7 @@ class ConsumerGroups:
             member = group.known_static_member(request.instance_id, request.member_id)
             if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 group.put(member.left_for_a_while())
-                return self.when_saved(group, result)
+                return when_saved(self._env.store, group, result)
         return self.fence(group, (member,), now_ms, result)
 
     def group(self, group_id: str) -> ConsumerGroup:
@@ -214,7 +216,7 @@ class ConsumerGroups:
         group.timers.cancel_all(member.member_id for member in members)
         group.refresh_metadata()
         group.bump_epoch(now_ms)
-        return self.when_saved(group, result)
+        return when_saved(self._env.store, group, result)
 
     def downgrade(
         self,
@@ -232,18 +234,7 @@ class ConsumerGroups:
         saved = classic.save()
         if rebalance:
             classic.rebalance(now_ms)
-        return _when_stored(group.group_id, saved, result)
-
-    def when_saved(self, group: ConsumerGroup, result: T) -> T | Pending[T]:
-        """The result, once the group as it is now is stored."""
-        unsaved = group.take_unsaved()
-        if unsaved is None:
-            return result
-        members = {member_id: consumer_snapshot.member_state(group, member_id) for member_id in unsaved}
-        state = consumer_snapshot.group_state(group)
-        return _when_stored(
-            group.group_id, self._env.store.save_group(group.group_id, group.type, state, members), result
-        )
+        return when_stored(group.group_id, saved, result)
 
     def schedule(self, timer: MemberTimer, group: ConsumerGroup, member_id: str, deadline_ms: int) -> None:
         """The member is fenced at that time."""
@@ -320,7 +311,10 @@ class ConsumerGroups:
     def _expire(self, group: ConsumerGroup, member_id: str, now_ms: int, at_epoch: int | None = None) -> None:
         member = group.members.get(member_id)
         if member is not None and at_epoch in (None, member.member_epoch):
-            self.fence(group, (member,), now_ms, None)
+            with suppress(
+                CoordinatorNotAvailable
+            ):  # nobody waits for it; the next change stores this one too
+                self.fence(group, (member,), now_ms, None)
 
     def _interval_ms(self, group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> int:
         return heartbeat_interval_ms(
@@ -329,23 +323,6 @@ class ConsumerGroups:
             stable=group.state == "Stable",
             unchanged_for_ms=now_ms - group.changed_ms,
         )
-
-
-def _when_stored(group_id: str, saved: Pending[None], result: T) -> T | Pending[T]:
-    answer: Pending[T] = Pending()
-
-    def settle(saved: Pending[None]) -> None:
-        try:
-            saved.result()
-        except Exception as error:
-            refusal = CoordinatorNotAvailable(f"the group {group_id} could not be stored")
-            refusal.__cause__ = error
-            answer.fail(refusal)
-        else:
-            answer.resolve(result)
-
-    saved.then(settle)
-    return answer.result() if answer.done else answer
 
 
 def _may_assign(group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> bool:

@@ -22,6 +22,7 @@ from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
 from kbroker.telemetry import open_telemetry
 from kbroker.topics import Topic, Topics
+from kbroker.transactional_writes import TransactionalWrites
 from kbroker.transactions import open_transactions
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Broker:
         self._open_logs: dict[tuple[bytes, int], Log] = {}
         self.deadlines: list[Deadlines] = []
         self.groups = open_groups(self)
+        self.transactional_writes = TransactionalWrites(self)
         self.transactions = open_transactions(self)
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()

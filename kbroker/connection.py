@@ -343,7 +343,7 @@ class Connection(asyncio.BufferedProtocol):
     def _await(self, request: Request, pending: Pending[Any]) -> None:
         slot = _Slot(request, pending, None)
         self._slots.append(slot)
-        if not request.may_overlap:
+        if not request.may_overlap(pending):
             self._blocking = slot
         pending.then(lambda settled: self._settled(slot, settled))
 

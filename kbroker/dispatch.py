@@ -11,7 +11,7 @@ import importlib
 import logging
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kbroker.apis import BY_KEY
 from kbroker.context import Peer, RequestContext
@@ -21,11 +21,14 @@ from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader, request_header_version, response_header_version
 from kbroker.protocol.messages import request_type, response_type
 from kbroker.refusals import refusal
+from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
 
 logger = logging.getLogger("kbroker.dispatch")
+
+T = TypeVar("T")
 
 _API_VERSIONS = 18
 _PRODUCE = 0
@@ -40,6 +43,12 @@ Buffers = list[Any]  # parts of a frame, in order: bytes, bytearray or memoryvie
 
 class BadRequest(Exception):
     """The frame cannot be answered; the connection must close."""
+
+
+class Unassigned(Pending[T]):
+    """The answer to a Produce that has not been given its offsets yet."""
+
+    __slots__ = ()
 
 
 class Endpoint(NamedTuple):
@@ -87,10 +96,9 @@ class Request:
         self.context = context
         self.body = body
 
-    @property
-    def may_overlap(self) -> bool:
+    def may_overlap(self, answer: Pending[Any]) -> bool:
         """Only a Produce whose offsets are assigned may wait while the next request starts."""
-        return self.context.api_key == _PRODUCE
+        return self.context.api_key == _PRODUCE and not isinstance(answer, Unassigned)
 
     @property
     def waits_for_others(self) -> bool:

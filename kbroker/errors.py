@@ -7,6 +7,7 @@ import logging
 from kbroker.catalog.database import CatalogError, CatalogFull
 from kbroker.config.definition import InvalidConfig
 from kbroker.coordinators.groups.errors import GROUP_ERRORS
+from kbroker.coordinators.transactions.errors import TXN_ERRORS
 from kbroker.protocol import record_errors as records
 from kbroker.protocol.errors import ErrorCode
 from kbroker.storage import errors as storage
@@ -44,6 +45,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     CatalogFull: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     CatalogError: ErrorCode.UNKNOWN_SERVER_ERROR,
     **GROUP_ERRORS,
+    **TXN_ERRORS,
 }
 
 

@@ -85,6 +85,10 @@ class Topics:
     def get_by_id(self, topic_id: bytes) -> Topic | None:
         return self._by_id.get(topic_id)
 
+    def has_partition(self, name: str, partition: int) -> bool:
+        topic = self._by_name.get(name)
+        return topic is not None and 0 <= partition < topic.partitions
+
     def names(self) -> list[str]:
         return sorted(self._by_name)
 

@@ -367,6 +367,10 @@ class AbstractLog(ABC, Generic[S]):
             and entry.current_txn_first_offset >= 0
         )
 
+    def has_batches_of(self, producer_id: int) -> bool:
+        entry = self._producers.get(producer_id)
+        return entry is not None and bool(entry.batches)
+
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         self._producers.remove_expired(now_ms, expiration_ms)
 

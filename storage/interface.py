@@ -155,6 +155,10 @@ class Log(Protocol):
         """Whether this producer, at this epoch, has an open transaction in this log."""
         ...
 
+    def has_batches_of(self, producer_id: int) -> bool:
+        """Whether there are batches of this producer, at its last epoch, to compare sequences with."""
+        ...
+
     def flush(self) -> Pending[None]:
         """Everything appended so far, on disk."""
         ...

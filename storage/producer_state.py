@@ -30,6 +30,7 @@ from kbroker.storage.errors import (
 from kbroker.storage.transaction_index import AbortedEntry
 
 MAX_SEQUENCE = 2**31 - 1
+MAX_EPOCH = 2**15 - 1
 MAX_OFFSET = 2**63 - 1
 BATCHES_TO_RETAIN = 5
 _TRANSACTIONAL = 0x10
@@ -161,8 +162,9 @@ class ProducerStates:
             return
         known = entry.producer_epoch
         # From transaction version 2 on the coordinator raises the epoch before it writes the marker, so a
-        # marker of the epoch that the log knows belongs to an earlier transaction.
-        if producer_epoch < known or (transaction_version >= 2 and producer_epoch == known):
+        # marker of the epoch that the log knows belongs to an earlier transaction, or comes a second time.
+        earlier = transaction_version >= 2 and producer_epoch == known != MAX_EPOCH
+        if producer_epoch < known or (earlier and entry.current_txn_first_offset >= 0):
             raise InvalidProducerEpoch(
                 f"producer {producer_id}: marker of epoch {producer_epoch}, the last one seen is {known}"
             )

@@ -74,4 +74,21 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (producer_id, group_id, topic, partition)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE transactions (
+        transactional_id TEXT PRIMARY KEY,
+        producer_id INTEGER NOT NULL,
+        producer_epoch INTEGER NOT NULL,
+        timeout_ms INTEGER NOT NULL,
+        last_update_ms INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        -- JSON: pairs of topic and partition
+        partitions TEXT NOT NULL,
+        start_ms INTEGER NOT NULL,
+        previous_producer_id INTEGER NOT NULL,
+        next_producer_id INTEGER NOT NULL,
+        last_producer_epoch INTEGER NOT NULL,
+        transaction_version INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )

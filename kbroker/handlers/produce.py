@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.dispatch import BadRequest
+from kbroker.dispatch import BadRequest, Unassigned
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
 from kbroker.protocol.errors import ErrorCode
@@ -26,6 +26,7 @@ from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, Unsuppo
 from kbroker.storage.errors import LogDeleted
 from kbroker.storage.interface import Appended
 from kbroker.storage.pending import Pending
+from kbroker.transactional_writes import Refusals, has_transactional_batches
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -33,12 +34,58 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Log
     from kbroker.topics import Topic
 
+_FIRST_WITH_BATCHES = 3
 _ZSTD = 4
 _NO_RECORDS = memoryview(b"")
 
 
 def handle(
     broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Pending[ProduceResponse] | None:
+    if context.api_version < _FIRST_WITH_BATCHES or not has_transactional_batches(request):
+        return _append_all(broker, request, context, {})
+    try:
+        if request.transactional_id is None:
+            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        admitted = broker.transactional_writes.admit(request, context)
+    except ApiError as error:
+        if request.acks == 0:
+            raise BadRequest(f"a Produce with acks=0 failed: {error}") from error
+        raise
+    if isinstance(admitted, Pending):
+        return _append_later(broker, request, context, admitted)
+    return _append_all(broker, request, context, admitted)
+
+
+def _append_later(
+    broker: Broker, request: ProduceRequest, context: RequestContext, admitted: Pending[Refusals]
+) -> Unassigned[ProduceResponse] | None:
+    """Append once the partitions are in the transaction; what was received must outlive this call."""
+    answer: Unassigned[ProduceResponse] = Unassigned()
+    for topic_data in request.topic_data:
+        for data in topic_data.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
+
+    def append(settled: Pending[Refusals]) -> None:
+        if answer.abandoned:
+            return
+        try:
+            appended = _append_all(broker, request, context, settled.result())
+        except Exception as error:
+            answer.fail(error)
+            return
+        if isinstance(appended, Pending):
+            appended.then(answer.follow)
+        elif appended is not None:
+            answer.resolve(appended)
+
+    admitted.then(append)
+    return None if request.acks == 0 else answer
+
+
+def _append_all(
+    broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
     version, acks = context.api_version, request.acks
     response = ProduceResponse()
@@ -54,6 +101,8 @@ def handle(
         for data in topic_data.partition_data:
             try:
                 log = _log(broker, topic, data.index, version, acks)
+                if refusals and (log.topic_id, data.index) in refusals:
+                    raise refusals[log.topic_id, data.index]
                 appended = _append(log, data.records or _NO_RECORDS, version, context.now_ms)
             except Exception as error:
                 failure = error
@@ -98,7 +147,7 @@ def _log(broker: Broker, topic: Topic | None, partition: int, version: int, acks
 
 
 def _append(log: Log, records: memoryview, version: int, now_ms: int) -> Appended:
-    if version < 3:
+    if version < _FIRST_WITH_BATCHES:
         return _append_legacy(log, records, now_ms)
     if not records:
         raise InvalidRecord("a partition without a batch")
@@ -142,4 +191,3 @@ def _refused(index: int, error: BaseException) -> PartitionProduceResponse:
     elif isinstance(error, CorruptRecord | LogDeleted):
         refused.error_message = None
     return refused
-

@@ -1,0 +1,79 @@
+"""What takes several steps with waits in between, written in one piece, and done one at a time.
+
+A sequence of steps is a generator that waits with `yield from wait(result)`; what it waited for is its value,
+or is raised. `Turns` runs sequences that share a key one after the other, in the order they came.
+
+Invariants: a sequence once begun runs to its end, whether or not somebody still waits for its result; the
+next of the same key begins only after everybody was told the result of the one before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Hashable
+from typing import Any, TypeVar
+
+from kbroker.storage.pending import Pending
+
+T = TypeVar("T")
+Steps = Generator[Pending[Any], None, T]
+
+
+def wait(result: Pending[T]) -> Steps[T]:
+    """The result, once it is there."""
+    if not result.done:
+        yield result
+    return result.result()
+
+
+def run(steps: Steps[T]) -> Pending[T]:
+    """Begin the sequence; what comes back settles with its end."""
+    result: Pending[T] = Pending()
+
+    def go_on(_: object = None) -> None:
+        try:
+            waited_for = next(steps)
+        except StopIteration as end:
+            result.resolve(end.value)
+        except Exception as error:
+            result.fail(error)
+        else:
+            waited_for.then(go_on)
+
+    go_on()
+    return result
+
+
+class Turns:
+    def __init__(self) -> None:
+        self._lines: dict[Hashable, deque[Callable[[], Pending[Any]]]] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether a sequence of this key is under way."""
+        return key in self._lines
+
+    def take(self, key: Hashable, begin: Callable[[], Steps[T]]) -> Pending[T]:
+        """Run the sequence that `begin` makes, once those of this key before it are done."""
+        answer: Pending[T] = Pending()
+
+        def start() -> Pending[T]:
+            result = run(begin())
+            result.then(answer.follow)
+            return result
+
+        line = self._lines.get(key)
+        if line is None:
+            self._lines[key] = deque((start,))
+            self._serve(key)
+        else:
+            line.append(start)
+        return answer
+
+    def _serve(self, key: Hashable) -> None:
+        line = self._lines[key]
+        while line:
+            result = line.popleft()()
+            if not result.done:
+                result.then(lambda _: self._serve(key))
+                return
+        del self._lines[key]

@@ -1,0 +1,42 @@
+"""How the transaction coordinator keeps its state: the interface, and an implementation in memory.
+
+Invariants: every write is atomic; writes take effect in the order they are called; a returned Pending
+settles, on the caller's thread, when the write is durable.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kbroker.coordinators.transactions.transaction import Transaction
+from kbroker.storage.pending import Pending
+
+
+class TransactionStore(Protocol):
+    def load(self) -> list[Transaction]:
+        """Every transaction there is; once, at the start."""
+        ...
+
+    def save(self, transaction: Transaction) -> Pending[None]:
+        """Keep this as the state of its transactional id."""
+        ...
+
+    def delete(self, transactional_id: str) -> Pending[None]: ...
+
+
+class MemoryTransactionStore:
+    """For brokers without a data directory, and for tests."""
+
+    def __init__(self) -> None:
+        self._transactions: dict[str, Transaction] = {}
+
+    def load(self) -> list[Transaction]:
+        return list(self._transactions.values())
+
+    def save(self, transaction: Transaction) -> Pending[None]:
+        self._transactions[transaction.transactional_id] = transaction
+        return Pending.resolved(None)
+
+    def delete(self, transactional_id: str) -> Pending[None]:
+        self._transactions.pop(transactional_id, None)
+        return Pending.resolved(None)

@@ -1,0 +1,147 @@
+"""AddPartitionsToTxn 0–5: make partitions part of a transaction (KIP-98).
+
+0–3 come from clients, for one transaction. 4 and 5 come from brokers, for several, and may only ask whether
+the partitions are in it (KIP-890); they add on behalf of clients with transaction version 2. All partitions
+of a transaction are added or none: if one does not exist, the others get OPERATION_NOT_ATTEMPTED. Before 2
+PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.transactions.errors import TransactionError
+from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
+from kbroker.errors import describe
+from kbroker.joining import join
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from kbroker.storage.pending import Pending
+from kbroker.transaction_errors import fenced_code
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_FIRST_WITH_PRODUCER_FENCED = 2
+_FIRST_BATCHED = 4
+_CODE = Callable[[TopicPartition], int]
+
+
+def handle(
+    broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]:
+    version = context.api_version
+    if version >= _FIRST_BATCHED:
+        results = [_add(broker, transaction, context) for transaction in request.transactions]
+        return join(results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results))
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return join(
+        [_add(broker, only, context)],
+        lambda results: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results),
+    )
+
+
+def refuse(
+    request: AddPartitionsToTxnRequest, context: RequestContext, error: BaseException
+) -> AddPartitionsToTxnResponse:
+    code, _ = describe(error)
+    if context.api_version >= _FIRST_BATCHED:
+        return AddPartitionsToTxnResponse(error_code=code)
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_topic_results(request.v3_and_below_topics, lambda _: code)
+    )
+
+
+def _add(
+    broker: Broker, transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]:
+    version = context.api_version
+    partitions = list(_partitions(transaction.topics))
+    missing = {partition for partition in partitions if not broker.topics.has_partition(*partition)}
+    if missing:
+        return _result(
+            transaction,
+            lambda partition: (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if partition in missing
+                else ErrorCode.OPERATION_NOT_ATTEMPTED
+            ),
+        )
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    if transaction.verify_only:
+        return _verify(broker, transaction, producer, partitions)
+    answer: Pending[AddPartitionsToTxnResult] = Pending()
+
+    def added(settled: Pending[None]) -> None:
+        code = ErrorCode.NONE
+        try:
+            settled.result()
+        except Exception as error:
+            code = fenced_code(describe(error)[0], version >= _FIRST_WITH_PRODUCER_FENCED)
+        answer.resolve(_result(transaction, lambda _: code))
+
+    broker.transactions.add_partitions(
+        transaction.transactional_id,
+        producer,
+        partitions,
+        2 if version >= _FIRST_BATCHED else 0,
+        context.now_ms,
+    ).then(added)
+    return answer.result() if answer.done else answer
+
+
+def _verify(
+    broker: Broker,
+    transaction: AddPartitionsToTxnTransaction,
+    producer: ProducerIdAndEpoch,
+    partitions: list[TopicPartition],
+) -> AddPartitionsToTxnResult:
+    try:
+        errors = broker.transactions.verify_partitions(transaction.transactional_id, producer, partitions)
+    except TransactionError as error:
+        refused = describe(error)[0]
+        return _result(transaction, lambda _: refused)
+
+    def code(partition: TopicPartition) -> int:
+        error = errors[partition]
+        return ErrorCode.NONE if error is None else describe(error)[0]
+
+    return _result(transaction, code)
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPartition]:
+    return (TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
+
+
+def _result(transaction: AddPartitionsToTxnTransaction, code: _CODE) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(transaction.transactional_id, _topic_results(transaction.topics, code))
+
+
+def _topic_results(
+    topics: Iterable[AddPartitionsToTxnTopic], code: _CODE
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(index, code(TopicPartition(topic.name, index)))
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,46 @@
+"""DescribeTransactions 0: the state of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.transactions.errors import TransactionError
+from kbroker.errors import describe
+from kbroker.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: DescribeTransactionsRequest, context: RequestContext
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(broker, each) for each in request.transactional_ids]
+    )
+
+
+def _describe(broker: Broker, transactional_id: str) -> TransactionState:
+    try:
+        transaction = broker.transactions.describe(transactional_id)
+    except TransactionError as error:
+        return TransactionState(describe(error)[0], transactional_id)
+    topics: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(transaction.partitions):
+        topics[topic].append(partition)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=transaction.state,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=[TopicData(topic, partitions) for topic, partitions in topics.items()],
+    )

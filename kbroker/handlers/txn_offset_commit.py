@@ -1,0 +1,160 @@
+"""TxnOffsetCommit 0–5: offsets of a group that count when a transaction commits (KIP-98).
+
+2 brings the leader epoch (KIP-320), 3 member and generation (KIP-447). Up to 4 the group must have been added
+to the transaction by AddOffsetsToTxn; 5 adds it (KIP-890). A group that was not added is INVALID_TXN_STATE,
+from 4 on TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.groups.errors import InvalidGroupId
+from kbroker.coordinators.groups.offsets import CommitRequest, CommitResults, NewOffset
+from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
+from kbroker.coordinators.transactions.errors import TransactionError
+from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
+from kbroker.errors import describe
+from kbroker.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kbroker.storage.pending import Pending
+from kbroker.transaction_errors import refusal_of_write
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+_FIRST_WITH_TRANSACTION_ABORTABLE = 4
+_FIRST_THAT_ADDS = 5
+
+
+def handle(
+    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
+    known = {
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+        if broker.topics.has_partition(topic.name, partition.partition_index)
+    }
+    if not known:
+        return _response(request, lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not request.group_id:
+        raise InvalidGroupId("a transactional commit needs a group")
+    answer: Pending[TxnOffsetCommitResponse] = Pending()
+
+    def admitted(settled: Pending[None]) -> None:
+        try:
+            settled.result()
+            committing = broker.groups.offsets.commit_in_transaction(
+                request.producer_id, _commit_request(request, context), context.now_ms
+            )
+        except Exception as error:
+            if isinstance(error, TransactionError):
+                error = refusal_of_write(error, context.api_version >= _FIRST_WITH_TRANSACTION_ABORTABLE)
+            refused, _ = describe(error)
+            answer.resolve(
+                _response(
+                    request,
+                    lambda key: refused if key in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )
+            )
+            return
+        committing.then(committed)
+
+    def committed(settled: Pending[CommitResults]) -> None:
+        try:
+            results = settled.result()
+        except Exception as error:
+            answer.fail(error)
+        else:
+            answer.resolve(_response(request, _codes(results)))
+
+    _admit(broker, request, context).then(admitted)
+    return answer.result() if answer.done else answer
+
+
+def refuse(
+    request: TxnOffsetCommitRequest, context: RequestContext, error: BaseException
+) -> TxnOffsetCommitResponse:
+    code, _ = describe(error)
+    return _response(request, lambda _: code)
+
+
+def _admit(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> Pending[None]:
+    """Add the group to the transaction, or check that it is in it."""
+    partition = TopicPartition(
+        OFFSETS_TOPIC, offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
+    )
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    if context.api_version >= _FIRST_THAT_ADDS:
+        return broker.transactions.add_partitions(
+            request.transactional_id, producer, [partition], 2, context.now_ms
+        )
+    verified: Pending[None] = Pending()
+    try:
+        refusal = broker.transactions.verify_partitions(request.transactional_id, producer, [partition])[
+            partition
+        ]
+    except TransactionError as error:
+        refusal = error
+    if refusal is None:
+        verified.resolve(None)
+    else:
+        verified.fail(refusal)
+    return verified
+
+
+def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) -> CommitRequest:
+    return CommitRequest(
+        group_id=request.group_id,
+        offsets=[
+            NewOffset(
+                topic.name,
+                partition.partition_index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+            )
+            for topic in request.topics
+            for partition in topic.partitions
+        ],
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_or_epoch=request.generation_id,
+        api_version=context.api_version,
+    )
+
+
+def _codes(results: CommitResults) -> Callable[[tuple[str, int]], int]:
+    def code(key: tuple[str, int]) -> int:
+        error = results[GroupPartition(*key)]
+        return ErrorCode.NONE if error is None else describe(error)[0]
+
+    return code
+
+
+def _response(
+    request: TxnOffsetCommitRequest, code: Callable[[tuple[str, int]], int]
+) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                topic.name,
+                [
+                    TxnOffsetCommitResponsePartition(
+                        partition.partition_index, code((topic.name, partition.partition_index))
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

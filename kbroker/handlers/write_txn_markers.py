@@ -1,0 +1,88 @@
+"""WriteTxnMarkers 0–2: append transaction markers to partitions (KIP-98).
+
+Coordinators of other brokers send it, and the admin client to end a hanging transaction (KIP-664). 2 adds the
+transaction version, by which a marker that comes too late is told from one that comes again (KIP-1228).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import describe
+from kbroker.joining import join
+from kbroker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import RequestContext
+
+
+def handle(
+    broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+    by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
+    waiting: list[Pending[None] | None] = []
+    for marker in request.markers:
+        topics = by_producer.setdefault(marker.producer_id, {})
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                result = WritableTxnMarkerPartitionResult(index)
+                topics.setdefault(topic.name, {})[index] = result
+                waiting.append(_append(broker, marker, topic.name, result, context.now_ms))
+    response = WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id,
+                [
+                    WritableTxnMarkerTopicResult(name, list(partitions.values()))
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in by_producer.items()
+        ]
+    )
+    return join(waiting, lambda _: response)
+
+
+def _append(
+    broker: Broker,
+    marker: WritableTxnMarker,
+    topic: str,
+    result: WritableTxnMarkerPartitionResult,
+    now_ms: int,
+) -> Pending[None] | None:
+    try:
+        log = broker.find_log(topic, result.partition_index)
+        appended = log.append_control(
+            marker.producer_id,
+            marker.producer_epoch,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            now_ms=now_ms,
+            transaction_version=marker.transaction_version,
+        )
+    except Exception as error:
+        result.error_code = describe(error)[0]
+        return None
+    broker.transactional_writes.transaction_ended(log, marker.producer_id)
+    if appended.durable is None:
+        return None
+    settled: Pending[None] = Pending()
+
+    def durable(flush: Pending[None]) -> None:
+        try:
+            flush.result()
+        except Exception as error:
+            result.error_code = describe(error)[0]
+        settled.resolve(None)
+
+    appended.durable.then(durable)
+    return settled

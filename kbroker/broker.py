@@ -91,6 +91,7 @@ class Broker:
         logs.config_source = self._log_config_of
         for row in topic_rows.load_deleted(database):
             self._remove_files(row.name, row.topic_id, row.partitions)
+        self._report_strangers()
 
     # partitions
 
@@ -183,6 +184,16 @@ class Broker:
         """What was read before the crash and is gone now must not be confused with what comes."""
         self.unclean_starts += 1
         facts.save(self.database, "unclean.starts", str(self.unclean_starts)).result()
+
+    def _report_strangers(self) -> None:
+        """Partition directories that belong to no topic here are neither adopted nor deleted."""
+        strangers = sorted({name for name, _ in self.logs.partitions() if self.topics.get(name) is None})
+        if strangers:
+            logger.warning(
+                "the data directory holds partitions of unknown topics, which are left alone "
+                "(kbroker import adopts them): %s",
+                ", ".join(strangers[:10]),
+            )
 
     def _log_config_of(self, topic_name: str) -> LogConfig | None:
         topic = self.topics.get(topic_name)

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
 from kbroker.budget import Budget
-from kbroker.catalog.database import CatalogError, Database
 from kbroker.connection import SCRATCH_BYTES, Connection
+from kbroker.data_directory import identify, open_data
 from kbroker.frame_buffers import FrameBuffers
 from kbroker.stalled_peers import StalledPeers
 from kbroker.threads import ThreadWorker
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.control import Control
     from kbroker.faults import Faults
-    from kbroker.storage.interface import Directory
 
 logger = logging.getLogger("kbroker.server")
 
@@ -74,7 +72,7 @@ class Server:
         self._per_host: Counter[str] = Counter()
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
-        self._logs, self._database = self._open()
+        self._logs, self._database = open_data(settings, self._worker, self.now_ms())
         self.broker = Broker(
             settings,
             self._database,
@@ -87,6 +85,7 @@ class Server:
         self.faults: Faults | None = None
         self.paused = False
         self._control: Control | None = None
+        identify(settings, self.broker.cluster_id)
         self._database.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -117,22 +116,6 @@ class Server:
         for bound in server.sockets:
             host, port = bound.getsockname()[:2]
             self.addresses.append((listener.name, host, port))
-
-    def _open(self) -> tuple[Directory, Database]:
-        if self._settings["kbroker.in.memory"]:
-            from kbroker.storage.memory import MemoryDirectory
-
-            return MemoryDirectory(), Database(None)
-        from kbroker.storage.directory import LogDirectory
-        from kbroker.storage.errors import StorageError
-
-        path = self._settings.data_directory
-        fsync = self._settings["kbroker.fsync"]
-        try:
-            logs = LogDirectory.open(str(path), worker=self._worker, now_ms=self.now_ms(), fsync=fsync)
-            return logs, Database(path / "catalog.sqlite", sync_full=fsync)
-        except (OSError, StorageError, CatalogError, sqlite3.Error) as error:
-            raise StartError(f"cannot use the data directory {path}: {error}") from error
 
     # connections
 

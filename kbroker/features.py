@@ -74,6 +74,11 @@ class Features:
         """The level in force; 0: off, or not supported."""
         return self._levels.get(name, 0)
 
+    def require(self, name: str, level: int) -> None:
+        """Refuse what needs the feature when it is not in force at this level."""
+        if self.level(name) < level:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+
     def finalized(self) -> dict[str, int]:
         return {name: level for name, level in self._levels.items() if level > 0}
 

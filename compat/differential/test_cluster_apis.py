@@ -347,24 +347,30 @@ def test_update_features_at_version_0_only_upgrades(same: Same) -> None:
             same("UpdateFeatures", 0, FeatureUpdates=[update])
 
 
-def test_a_level_is_lowered_and_raised_again(same: Same, brokers: Pair) -> None:
+def level_of(side: Side, feature: str) -> int | None:
     software = {"ClientSoftwareName": "compat", "ClientSoftwareVersion": "1"}
+    finalized = side.raw("ApiVersions", 4, software)["FinalizedFeatures"]
+    return {each["Name"]: each["MaxVersionLevel"] for each in finalized}.get(feature)
 
-    def level_of(side: Side) -> int | None:
-        finalized = side.raw("ApiVersions", 4, software)["FinalizedFeatures"]
-        levels = {feature["Name"]: feature["MaxVersionLevel"] for feature in finalized}
-        return levels.get("eligible.leader.replicas.version")
 
+@pytest.mark.parametrize("feature", ["eligible.leader.replicas.version", "group.version"])
+def test_a_feature_is_switched_off_and_on_again(same: Same, brokers: Pair, feature: str) -> None:
     def wait_for(level: int | None) -> None:
         eventually(
-            lambda: [level_of(side) for side in (brokers.kbroker, brokers.apache)],
+            lambda: [level_of(side, feature) for side in (brokers.kbroker, brokers.apache)],
             lambda levels: levels == [level, level],
         )
 
-    update = {"Feature": "eligible.leader.replicas.version"}
     wait_for(1)
-    same("UpdateFeatures", 2, FeatureUpdates=[{**update, "MaxVersionLevel": 0, "UpgradeType": 2}])
-    wait_for(None)
-    same("UpdateFeatures", 2, FeatureUpdates=[{**update, "MaxVersionLevel": 1, "UpgradeType": 2}])
-    same("UpdateFeatures", 1, FeatureUpdates=[{**update, "MaxVersionLevel": 1, "UpgradeType": 1}])
+    off = {"Feature": feature, "MaxVersionLevel": 0, "UpgradeType": 2}
+    on = {"Feature": feature, "MaxVersionLevel": 1, "UpgradeType": 1}
+    same("UpdateFeatures", 2, FeatureUpdates=[off])
+    try:
+        wait_for(None)
+        same("UpdateFeatures", 2, FeatureUpdates=[{**on, "UpgradeType": 2}])
+        if feature == "group.version":
+            same("ConsumerGroupHeartbeat", 1, GroupId="g", MemberId="m", SubscribedTopicNames=[])
+            same("ConsumerGroupDescribe", 1, GroupIds=["g"])
+    finally:
+        same("UpdateFeatures", 1, FeatureUpdates=[on])
     wait_for(1)

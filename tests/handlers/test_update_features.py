@@ -4,6 +4,8 @@ import pytest
 
 from kbroker.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
 from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kbroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kbroker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 
@@ -86,3 +88,11 @@ def test_version_0_has_upgrades_only(cluster):
     keys = [FeatureUpdateKey("group.version", 0, allow_downgrade=True)]
     response = cluster.send(UpdateFeaturesRequest(feature_updates=keys), 0)
     assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_without_group_version_there_are_no_consumer_groups(cluster, update):
+    update(("group.version", 0, SAFE_DOWNGRADE))
+    heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+    assert cluster.send(heartbeat, 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+    (group,) = cluster.send(ConsumerGroupDescribeRequest(group_ids=["g"]), 1).groups
+    assert (group.group_id, group.error_code) == ("g", ErrorCode.UNSUPPORTED_VERSION)

@@ -146,6 +146,18 @@ def test_an_assignment_is_dropped_when_a_rebalance_begins_while_it_is_stored():
     assert simulation.group.state == "PreparingRebalance"
 
 
+def test_an_assignment_of_an_older_generation_is_dropped():
+    store = SlowStore()
+    simulation = Simulation(store)
+    (member,) = joined(simulation, 1)
+    store.finish()
+    simulation.sync(member, 1, {member: b"old"})
+    assert simulation.join(member, protocols=(("range", b"other"),)).result().generation_id == 2
+    store.finish()
+    assert simulation.group.state == "CompletingRebalance"
+    assert simulation.group.describe().members[0].assignment == b""
+
+
 def test_a_static_replacement_that_cannot_be_stored_is_taken_back():
     store = SlowStore()
     simulation = Simulation(store)

@@ -101,10 +101,17 @@ class Cluster:
 
         if not isinstance(answer, Pending):
             return received(answer)
+
+        def settled(answer: Pending[Any]) -> Any:
+            try:
+                return received(answer.result())
+            except Exception as error:
+                return received(parsed.failed(error))
+
         if answer.done:
-            return received(answer.result())
+            return settled(answer)
         later: Pending[Any] = Pending(answer.abandon)
-        answer.then(lambda settled: later.resolve(received(settled.result())))
+        answer.then(lambda answer: later.resolve(settled(answer)))
         return later
 
 

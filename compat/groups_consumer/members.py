@@ -13,7 +13,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "consumer": {"group.protocol": "consumer"},
     "classic": {
         "group.protocol": "classic",
-        "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": 6_000,
         "heartbeat.interval.ms": 200,
     },

@@ -145,6 +145,14 @@ def test_a_group_with_assignments_that_the_broker_cannot_keep_stays(broker: Brok
     assert broker.group.type == "classic"
 
 
+def test_user_data_of_the_sticky_assignors_does_not_count(broker: Broker):
+    (classic,) = stable_classic_group(broker)
+    broker.group.protocol_name = "cooperative-sticky"
+    broker.group.members.get(classic.member_id).assignment = encoded({"t": {0, 1, 2, 3}}, b"as subscribed")
+    broker.consumer_heartbeat("c", 0)
+    assert broker.group.type == "consumer"
+
+
 def test_a_classic_member_that_does_not_join_the_new_epoch_in_time_is_removed(broker: Broker):
     (classic,) = stable_classic_group(broker, rebalance_timeout_ms=20_000)
     epoch = broker.consumer_heartbeat("c", 0).member_epoch

@@ -45,7 +45,7 @@ def upgraded(classic: ClassicGroup, env: GroupEnvironment, settings: ConsumerGro
     group.group_epoch = classic.generation_id
     for member in classic.members:
         try:
-            assigned = _assigned_partitions(member.assignment, env.topics)
+            assigned = _assigned_partitions(member.assignment, classic.protocol_name, env.topics)
             subscription = read_subscription(member.metadata(classic.protocol_name) or member.protocols[0][1])
         except ProtocolError as error:
             raise _cannot_upgrade(classic, "the embedded consumer protocol is malformed") from error
@@ -148,16 +148,20 @@ def encode_assignment(partitions: Mapping[bytes, Collection[int]], version: int,
 
 _NEWEST_VERSION = 3
 
+# With these, librdkafka's leader puts into a member's assignment what that member put into its subscription.
+# No client reads it there. Kafka takes it for a custom assignor's and refuses to upgrade such a group.
+_STICKY = ("sticky", "cooperative-sticky")
+
 
 class _CustomAssignor(Exception):
     """Its user data would be lost."""
 
 
-def _assigned_partitions(assignment: bytes, topics: TopicView) -> TopicPartitions:
+def _assigned_partitions(assignment: bytes, protocol_name: str | None, topics: TopicView) -> TopicPartitions:
     if not assignment:  # the member has joined and not synced yet
         return {}
     decoded = read_assignment(assignment)
-    if decoded.user_data:
+    if decoded.user_data and protocol_name not in _STICKY:
         raise _CustomAssignor
     return {
         topic_id: frozenset(topic.partitions)

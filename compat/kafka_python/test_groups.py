@@ -1,0 +1,135 @@
+"""Consumer groups with kafka-python: sharing, taking over, coming back, administration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from compat.conftest import Server
+
+
+@pytest.fixture
+def group(unique: Callable[[str], str]) -> str:
+    return unique("group")
+
+
+@pytest.fixture
+def member(kafka_server: Server, clients: ExitStack, topic: str, group: str) -> Callable[..., KafkaConsumer]:
+    """member(listener=None, **configs): a consumer that subscribes to the test's topic in its group"""
+
+    def start(listener: Any = None, **configs: Any) -> KafkaConsumer:
+        configs = {
+            "group_id": group,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "heartbeat_interval_ms": 200,
+            "fetch_max_wait_ms": 100,
+            **configs,
+        }
+        consumer = KafkaConsumer(bootstrap_servers=kafka_server.bootstrap, **configs)
+        clients.enter_context(closing(consumer))
+        consumer.subscribe([topic], listener=listener)
+        return consumer
+
+    return start
+
+
+def settle(consumers: Iterable[KafkaConsumer], partitions: int, seconds: float = 30) -> list[set[int]]:
+    """Poll until the consumers own all partitions, each one some; returns what each owns."""
+    deadline = time.monotonic() + seconds
+    while True:
+        for consumer in consumers:
+            consumer.poll(timeout_ms=50)
+        owned = [{each.partition for each in consumer.assignment()} for consumer in consumers]
+        if all(owned) and sorted(p for each in owned for p in each) == list(range(partitions)):
+            return owned
+        assert time.monotonic() < deadline, f"still {owned} after {seconds:g} s"
+
+
+class Counter(ConsumerRebalanceListener):
+    def __init__(self) -> None:
+        self.rebalances = 0
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.rebalances += 1
+
+
+def test_members_share_the_partitions_and_take_over(member, new_topic):
+    new_topic(partitions=4)
+    first = member()
+    settle([first], 4)
+    second = member()
+    assert sorted(len(owned) for owned in settle([first, second], 4)) == [2, 2]
+    first.close()
+    assert settle([second], 4) == [{0, 1, 2, 3}]
+
+
+def test_a_group_goes_on_where_it_committed(member, new_topic, producer):
+    topic = new_topic()
+    producing = producer()
+    for number in range(10):
+        producing.send(topic, str(number).encode())
+    producing.flush()
+    first = member(max_poll_records=1)
+    taken: list[bytes] = []
+    while len(taken) < 4:
+        for records in first.poll(timeout_ms=500).values():
+            taken += [record.value for record in records]
+    first.commit()
+    first.close()
+    second = member()
+    while len(taken) < 10:
+        for records in second.poll(timeout_ms=500).values():
+            taken += [record.value for record in records]
+    assert taken == [str(number).encode() for number in range(10)]
+    assert second.committed(TopicPartition(topic, 0)) == 4
+
+
+def test_a_static_member_comes_back_without_a_rebalance(member, new_topic):
+    new_topic(partitions=4)
+    counter = Counter()
+    first = member(counter, group_instance_id="one")
+    settle([first], 4)
+    second = member(group_instance_id="two")
+    _, owned = settle([first, second], 4)
+    before = counter.rebalances
+    second.close()
+    again = member(group_instance_id="two")
+    assert settle([first, again], 4)[1] == owned
+    assert counter.rebalances == before
+
+
+def test_an_administrator_sees_and_changes_groups(member, new_topic, admin, group):
+    topic = new_topic(partitions=2)
+    consumer = member()
+    settle([consumer], 2)
+    partition = TopicPartition(topic, 0)
+    listed = {each["group_id"]: each for each in admin.list_groups()}
+    assert listed[group]["protocol_type"] == "consumer"
+    described = admin.describe_groups([group])[group]
+    assert described["group_state"] == "Stable"
+    assert [each["client_id"] for each in described["members"]] == [consumer.config["client_id"]]
+    (error,) = admin.delete_group_offsets(group, [partition]).values()
+    assert error.__name__ == "GroupSubscribedToTopicError"
+    consumer.close()
+    altered = admin.alter_group_offsets(group, {partition: OffsetAndMetadata(7, "", -1)})
+    assert [error.__name__ for error in altered.values()] == ["NoError"]
+    assert admin.list_group_offsets({group: None})[group][partition].offset == 7
+    admin.delete_group_offsets(group, [partition])
+    assert admin.delete_groups([group]) == {group: "OK"}
+    assert group not in {each["group_id"] for each in admin.list_groups()}
+
+
+def test_a_group_with_members_is_not_deleted(member, new_topic, admin, group):
+    new_topic()
+    settle([member()], 1)
+    assert "NonEmptyGroup" in str(admin.delete_groups([group]))

@@ -397,3 +397,9 @@ def test_when_only_static_members_are_left_and_none_rejoins_their_sessions_decid
     assert simulation.group.state == "PreparingRebalance"
     simulation.advance(1_000)
     assert simulation.group.state == "Empty"
+
+
+def test_a_protocol_named_twice_counts_once(simulation):
+    twice = simulation.join(member_id_required=False, protocols=(("range", b"1"), ("range", b"2")))
+    simulation.advance(100)
+    assert twice.result().protocol_name == "range"

@@ -113,7 +113,7 @@ class ClassicMembers:
         self._by_id[member.member_id] = member
         if member.group_instance_id is not None:
             self._static[member.group_instance_id] = member.member_id
-        self._support.update(name for name, _ in member.protocols)
+        self._support.update(_names(member.protocols))
         self.pending.discard(member.member_id)
         if self.leader is None:
             self.leader = member.member_id
@@ -124,7 +124,7 @@ class ClassicMembers:
         self.pending_sync.discard(member_id)
         if member is None:
             return
-        self._support.subtract(name for name, _ in member.protocols)
+        self._support.subtract(_names(member.protocols))
         if member.awaiting_join is not None:
             self.awaiting_join -= 1
         if member.group_instance_id is not None:
@@ -135,8 +135,8 @@ class ClassicMembers:
     def update(
         self, member: ClassicMember, protocols: Protocols, session_timeout_ms: int, rebalance_timeout_ms: int
     ) -> None:
-        self._support.subtract(name for name, _ in member.protocols)
-        self._support.update(name for name, _ in protocols)
+        self._support.subtract(_names(member.protocols))
+        self._support.update(_names(protocols))
         member.protocols = protocols
         member.session_timeout_ms = session_timeout_ms
         member.rebalance_timeout_ms = rebalance_timeout_ms
@@ -209,3 +209,8 @@ class ClassicMembers:
         candidates = {name for name, count in self._support.items() if count == size}
         votes = Counter(member.vote(candidates) for member in self._by_id.values())
         return votes.most_common(1)[0][0]
+
+
+def _names(protocols: Protocols) -> set[str]:
+    """A protocol that a member names twice has one vote all the same."""
+    return {name for name, _ in protocols}

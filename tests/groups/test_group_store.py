@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+from collections.abc import Callable
+
 import pytest
 
 from kbroker.catalog.database import Database
@@ -118,3 +121,16 @@ def test_an_aborted_transaction_leaves_nothing(store):
     store.end_transaction(1, commit=False).result()
     stored = store.load()
     assert (stored.offsets, stored.pending_offsets) == ({}, {})
+
+
+def test_a_burst_of_commits_is_few_transactions(tmp_path):
+    delivered: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    database = Database(tmp_path / "catalog.sqlite")
+    store = CatalogGroupStore(database)
+    database.start(delivered.put)
+    before = database.commits
+    writes = [store.commit_offsets(f"g{number}", {ORDERS: offset(number)}) for number in range(1_000)]
+    while not all(write.done for write in writes):
+        delivered.get(timeout=30)()
+    assert database.commits - before < 200
+    database.close()

@@ -39,6 +39,8 @@ class LogConfig:
     # Kafka leaves flushing to the operating system; kbroker bounds what a power loss can take to one second.
     flush_ms: int = 1000
     preallocate: bool = False
+    validate_records: bool = False
+    """Whether every record of a produced batch is decoded and checked. kbroker's own."""
 
     @property
     def compact(self) -> bool:

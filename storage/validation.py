@@ -4,6 +4,7 @@
     message.timestamp.before/after  every record's CreateTime lies within them (without a timestamp: always)
     compression.type                another codec than the topic's is compressed again
     cleanup.policy=compact          every record has a key
+    kbroker.validate.records        every record is well formed, not only the batch's header and checksum
     max.message.bytes               the size of the batch, also after compressing it again
 
 A batch that none of these concern is never decompressed: `BatchRules.plain` says so for a config.
@@ -20,6 +21,7 @@ from kbroker.protocol.records import (
     read_header,
     recompress,
     stamp_append_time,
+    validate_records,
 )
 from kbroker.storage.config import LOG_APPEND_TIME, MAX_LONG, LogConfig
 from kbroker.storage.errors import InvalidTimestamp, RecordTooLarge
@@ -36,6 +38,7 @@ class BatchRules:
         "_codec",
         "_compact",
         "_level",
+        "_validate",
         "append_time",
         "max_bytes",
         "plain",
@@ -47,6 +50,7 @@ class BatchRules:
         self._before_ms = config.message_timestamp_before_max_ms
         self._after_ms = config.message_timestamp_after_max_ms
         self._compact = config.compact
+        self._validate = config.validate_records
         self._codec = target_codec(config.compression_type)
         levels = {
             compression.GZIP: config.compression_gzip_level,
@@ -54,7 +58,7 @@ class BatchRules:
             compression.ZSTD: config.compression_zstd_level,
         }
         self._level = None if self._codec is None else levels.get(self._codec)
-        self.plain = not (self.append_time or self._compact or self._codec is not None)
+        self.plain = not (self.append_time or self._compact or self._validate or self._codec is not None)
 
     def concern(self, header: BatchHeader, now_ms: int) -> bool:
         """Whether `apply` has anything to look at or to change."""
@@ -69,6 +73,8 @@ class BatchRules:
         """The batch as it is to be appended: patched in place, or a new one."""
         if header.attributes & _LOG_APPEND_TIME_BIT:
             raise InvalidTimestamp("a producer does not set the timestamp type LogAppendTime")
+        if self._validate:
+            validate_records(batch)
         self._check_records(batch, header, now_ms)
         if self._codec is not None and header.codec != self._codec:
             batch = memoryview(bytearray(recompress(batch, self._codec, self._level)))

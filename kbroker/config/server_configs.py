@@ -67,6 +67,8 @@ SERVER_CONFIGS = (
         OneOf("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")),
     honoured("kbroker.telemetry.directory", STRING, None,
         "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
+    honoured("kbroker.validate.records", BOOLEAN, False,
+        "Whether every record of a produced batch is decoded and checked, not only the batch."),
     honoured("listener.security.protocol.map", STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "Which protocol each named listener speaks; kbroker speaks PLAINTEXT."),

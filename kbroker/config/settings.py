@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "KBROKER_"
 
-# Kubernetes describes a service named kbroker to every pod in such variables.
-_SERVICE_LINK = r"KBROKER_(SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
+# KBROKER_BOOTSTRAP is for the other commands. Kubernetes describes a service named kbroker to every pod in
+# the other variables.
+_NOT_SETTINGS = r"KBROKER_(BOOTSTRAP|SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
 
 _NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
@@ -191,6 +192,7 @@ class Settings:
             field = name.replace(".", "_")
             if field in fields:
                 arguments[field] = frozenset(value) if isinstance(value, tuple) else value
+        arguments["validate_records"] = self["kbroker.validate.records"]
         if values["internal.segment.bytes"] is not None:
             arguments["segment_bytes"] = values["internal.segment.bytes"]
         return LogConfig(**arguments)  # type: ignore[arg-type]  # typed by their definitions
@@ -254,7 +256,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     names: dict[str, str] | None = None
     settings: dict[str, str] = {}
     for variable, value in environ.items():
-        if not variable.startswith(ENVIRONMENT_PREFIX) or re.fullmatch(_SERVICE_LINK, variable):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or re.fullmatch(_NOT_SETTINGS, variable):
             continue
         if names is None:
             names = {environment_name(name): name for name in BROKER_CONFIGS}

@@ -19,6 +19,7 @@ READ_BY_CONFIG = {
     "broker.id",
     "controller.listener.names",
     "listener.security.protocol.map",
+    "kbroker.validate.records",
     "listeners",
     "log.dir",
 }

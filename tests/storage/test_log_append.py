@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbroker.protocol import compression
+from kbroker.protocol.record_batch import assemble_batch
+from kbroker.protocol.record_errors import RecordError
 from kbroker.protocol.records import (
     CorruptRecord,
     InvalidRecord,
@@ -260,3 +262,12 @@ def test_append_after_close_is_refused(storage: Storage) -> None:
     log.close()
     with pytest.raises(StorageError):
         log.append_as_leader(batch(), NOW)
+
+
+def test_what_is_inside_a_batch_is_checked_where_the_broker_is_told_to(storage: Storage) -> None:
+    whole = build_batch([Record(NOW, None, b"a"), Record(NOW, None, b"b")])
+    # The records say they are fewer than the header counts; the checksum is right.
+    nonsense = memoryview(bytearray(assemble_batch(read_header(whole), whole[61:-4])))
+    assert storage.log("trusting").append_as_leader(memoryview(bytearray(nonsense)), NOW).base_offset == 0
+    with pytest.raises(RecordError):
+        storage.log("checking", validate_records=True).append_as_leader(nonsense, NOW)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +38,12 @@ def selected_brokers() -> tuple[str, ...]:
     if selection not in SELECTIONS:
         raise pytest.UsageError(f"KBROKER_COMPAT={selection}: one of {', '.join(SELECTIONS)}")
     return SELECTIONS[selection]
+
+
+def pytest_configure() -> None:
+    """A run that is told to stop still stops its brokers."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -99,11 +99,19 @@ class KBrokerProcess:
         return self.log.read_text(errors="replace")
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the log, and the data unless the caller brought them."""
         shutil.rmtree(self._own_directory, ignore_errors=True)
 
     def _listens(self) -> bool:

@@ -7,10 +7,10 @@ RUN     := $(BIN)/.run-installed
 TESTING := $(BIN)/.test-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run install install-test test check format unit compat jars bench torture clean
+.PHONY: help run install install-test test check format unit compat compat-spark compat-spark-full jars bench torture clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(RUN)  ## install and start the broker on 127.0.0.1:9092, data in ./data
 	@exec $(BIN)/kbroker serve --data $(DATA)
@@ -27,7 +27,7 @@ $(RUN): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(TESTING): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,test]'
 	@touch $@ $(RUN)
 
 test: check unit compat  ## everything CI runs: check, unit, compat
@@ -47,6 +47,12 @@ unit: $(TESTING)  ## the tests of tests/
 
 compat: $(TESTING) jars  ## real clients on kbroker and on a real Apache Kafka (KBROKER_COMPAT=kbroker|apache|both)
 	$(BIN)/python -m pytest compat -q
+
+compat-spark: $(TESTING) jars  ## Spark's own kafka connector and the pipeline, on both brokers
+	$(BIN)/python -m pytest compat/spark -q
+
+compat-spark-full: $(TESTING) jars  ## the same with millions of rows, large records and many kills
+	$(BIN)/python -m pytest compat/spark -q -m "spark_full or not spark_full"
 
 jars: $(TESTING)  ## download the pinned Kafka jars
 	@$(BIN)/python -m compat.harness.jars

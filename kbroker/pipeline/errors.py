@@ -1,0 +1,30 @@
+"""What can go wrong with a pipeline, as the user is told it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PipelineError(Exception):
+    """Ends the command with its message; the message says what to do about it."""
+
+
+class SparkMissing(PipelineError):
+    """pyspark, delta-spark or a Java runtime is not there."""
+
+
+class JarUnavailable(PipelineError):
+    """A pinned jar is neither cached nor downloadable."""
+
+
+class SpecError(PipelineError):
+    """The declared file has errors: each a line and a sentence."""
+
+    def __init__(self, path: str, problems: list[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(f"{path}:{problem.line}: {problem.message}" for problem in self.problems))
+
+
+class Problem(NamedTuple):
+    line: int
+    message: str

@@ -1,0 +1,71 @@
+"""The Spark session of a pipeline: Java, jars, Delta and quiet defaults.
+
+Under spark-submit the session that it prepared is taken as it is; only Delta's two settings are added.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.pipeline import jars, java
+from kbroker.pipeline.errors import SparkMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+# One machine, small tables: 200 shuffle partitions would be 200 tasks per batch.
+LOCAL = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.log.level": "ERROR",
+}
+COMMON = {
+    **DELTA,
+    # Kafka's timestamps and the file's times are read as UTC, wherever the job runs.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stopTimeout": "60000",
+}
+
+
+def require_spark() -> None:
+    """Say what to install where pyspark or delta-spark is missing."""
+    for module in ("pyspark", "delta"):
+        if importlib.util.find_spec(module) is None:
+            raise SparkMissing("the pipeline needs Spark: pip install 'kbroker[spark]'")
+
+
+def under_spark_submit() -> bool:
+    """Whether spark-submit started this process: it has the gateway's port in the environment."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def create_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """`settings` win over the defaults here, and what was given to spark-submit wins over both."""
+    require_spark()
+    chosen = {**COMMON, **(settings or {})}
+    if not under_spark_submit():
+        os.environ["JAVA_HOME"] = str(java.java_home())
+        # Executors that this process starts run the same Python as the driver.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        more = [path for path in chosen.pop("spark.jars", "").split(",") if path]
+        chosen = {**LOCAL, **chosen, "spark.jars": ",".join([*map(str, jars.provide()), *more])}
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

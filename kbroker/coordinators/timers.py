@@ -15,6 +15,9 @@ from collections.abc import Callable, Hashable
 
 Action = Callable[[int], None]
 
+_LARGE = 1_000
+"""From this size on the heap is rid of dropped entries when they are most of it."""
+
 
 class _Timer:
     __slots__ = ("action", "deadline_ms", "queued_ms")
@@ -83,10 +86,14 @@ class Timers:
             timer.action(now_ms)
 
     def _push(self, key: Hashable, timer: _Timer) -> None:
+        heap = self._heap
+        if len(heap) > _LARGE and len(heap) > 4 * len(self._timers):
+            heap[:] = [entry for entry in heap if self._timers.get(entry[2]) is entry[3]]
+            heapq.heapify(heap)
         timer.queued_ms = timer.deadline_ms
         self._sequence += 1
-        heapq.heappush(self._heap, (timer.deadline_ms, self._sequence, key, timer))
-        if self.on_sooner is not None and self._heap[0][3] is timer:
+        heapq.heappush(heap, (timer.deadline_ms, self._sequence, key, timer))
+        if self.on_sooner is not None and heap[0][3] is timer:
             self.on_sooner()
 
     def _drop_stale(self) -> None:

@@ -84,6 +84,11 @@ def test_no_protocol_in_common_is_inconsistent(simulation):
     assert isinstance(failure(simulation.join(protocols=ROUND_ROBIN)), InconsistentGroupProtocol)
 
 
+def test_a_pending_member_cannot_come_back_as_a_static_one(simulation):
+    pending_id = failure(simulation.join()).member_id
+    assert isinstance(failure(simulation.join(pending_id, group_instance_id="i")), UnknownMemberId)
+
+
 def test_any_protocol_type_makes_a_group(simulation):
     simulation.stable_group(protocol_type="connect", protocols=(("sessioned", b"x"),))
     assert simulation.group.protocol_type == "connect"

@@ -424,3 +424,16 @@ def test_deleted_offsets_do_not_come_back_with_the_transaction(simulation):
     assert committed(simulation) is None
     simulation.restart()
     assert committed(simulation) is None
+
+
+def test_offsets_whose_topic_went_just_before_a_crash_are_gone(simulation):
+    commit(simulation)
+    transactional_commit(simulation, 9, TopicPartition("orders", 1))
+    commit(simulation, 2, PAYMENTS)
+    partitions = simulation.topics.partitions.pop("orders")
+    simulation.restart()
+    simulation.topics.partitions["orders"] = partitions
+    simulation.coordinator.offsets.end_transaction(PRODUCER, commit=True)
+    assert committed(simulation, ORDERS) is None
+    assert committed(simulation, TopicPartition("orders", 1)) is None
+    assert committed(simulation, PAYMENTS) == 2

@@ -104,7 +104,7 @@ class ClassicGroup(ClassicGroupState):
             raise InconsistentGroupProtocol("the members have no protocol in common")
         if request.member_id == NO_MEMBER_ID:
             self._join_new(request, answer, now_ms)
-        elif request.member_id in self.members.pending:
+        elif request.member_id in self.members.pending and request.group_instance_id is None:
             self._add_member(request, request.member_id, answer, now_ms)
         else:
             self._join_known(request, answer, now_ms)

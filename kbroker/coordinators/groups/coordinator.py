@@ -1,5 +1,4 @@
-"""The group coordinator: the groups by id, the rules about their types, and the way of a request to its
-group.
+"""The group coordinator: the groups by id, the rules about their types, a request's way to its group.
 
 A group has one type at a time. A join by the other protocol turns an empty group into one of that protocol,
 and a group with members where migration allows it (consumer_groups, classic_members).
@@ -8,8 +7,7 @@ A classic member of a consumer group is served by `consumer_groups.classic`: joi
 and sync(group, SyncRequest, now_ms) answer like ClassicGroup's, heartbeat(group, member_id, instance_id,
 generation_id, now_ms) raises like it, leave(group, leaving, now_ms) gives a Pending of LeaveResults.
 
-Every method that takes `now_ms` tells the timers the time. `tick` does what is due; `next_deadline` says
-when.
+Every method that takes `now_ms` tells the timers the time. `tick` does what is due, `next_deadline` is when.
 """
 
 from __future__ import annotations

@@ -36,6 +36,14 @@ class OffsetTable:
         """Groups with offsets, also with none but those of open transactions."""
         return {*self._committed, *self._open_transactions}
 
+    def topics(self) -> set[str]:
+        """Topics with offsets, committed or pending."""
+        return {
+            partition.topic
+            for group_id in self.group_ids()
+            for partition in self.partitions_where(group_id, lambda _: True)
+        }
+
     def of_group(self, group_id: str) -> Offsets:
         return self._committed.get(group_id, {})
 

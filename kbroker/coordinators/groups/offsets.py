@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 BROKER_RETENTION = -1
 """The retention time of a commit that has none of its own."""
-_FIRST_VERSION_WITHOUT_GROUP = 9
+_FIRST_VERSION_WITH_NOT_FOUND = 9
 """From OffsetCommit 9 on a missing group has an error of its own."""
 
 CommitResults = dict[TopicPartition, GroupError | None]
@@ -82,20 +82,16 @@ class OffsetManager:
     def load(self, stored: StoredGroups) -> Collection[str]:
         """Take over what was stored; returns the ids of the groups that have offsets."""
         self._sequence = self._table.load(stored)
+        for topic in self._table.topics():
+            if self._environment.topics.partition_count(topic) is None:
+                # The last stop came between the topic's deletion and that of its offsets.
+                self.topic_deleted(topic)
         return self._table.group_ids()
 
     # OffsetCommit, TxnOffsetCommit
 
     def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitResults]:
-        def validated() -> Group:
-            group = self._groups.groups.get(request.group_id)
-            if group is None and request.generation_or_epoch >= 0:
-                if request.api_version >= _FIRST_VERSION_WITHOUT_GROUP:
-                    raise GroupIdNotFound(f"Group {request.group_id} not found.")
-                raise IllegalGeneration(f"Group {request.group_id} not found.")
-            return group or self._groups.get_or_create_simple(request.group_id, now_ms)
-
-        results, offsets = self._accept(request, validated, now_ms, transactional=False)
+        results, offsets = self._accept(request, now_ms, transactional=False)
         if not offsets:
             return Pending.resolved(results)
         group_id = request.group_id
@@ -108,14 +104,7 @@ class OffsetManager:
         """Keep offsets until the producer's transaction ends."""
         if not request.group_id:
             raise InvalidGroupId("a transactional commit needs a group")
-
-        def validated() -> Group:
-            group = self._groups.groups.get(request.group_id)
-            if group is None and request.generation_or_epoch >= 0:
-                raise IllegalGeneration(f"Group {request.group_id} not found.")
-            return group or self._groups.get_or_create_simple(request.group_id, now_ms)
-
-        results, offsets = self._accept(request, validated, now_ms, transactional=True)
+        results, offsets = self._accept(request, now_ms, transactional=True)
         if not offsets:
             return Pending.resolved(results)
         group_id = request.group_id
@@ -131,7 +120,7 @@ class OffsetManager:
         return _when_written(written, None, lambda: self._table.end_transaction(producer_id, commit=commit))
 
     def _accept(
-        self, request: CommitRequest, find_group: Callable[[], Group], now_ms: int, *, transactional: bool
+        self, request: CommitRequest, now_ms: int, *, transactional: bool
     ) -> tuple[CommitResults, dict[TopicPartition, CommittedOffset]]:
         results: CommitResults = {}
         known = []
@@ -146,7 +135,7 @@ class OffsetManager:
         if not known:
             return results, offsets
         try:
-            group = find_group()
+            group = self._group_of(request, now_ms, transactional=transactional)
             check = group.validate_offset_commit(
                 request.member_id,
                 request.group_instance_id,
@@ -176,6 +165,15 @@ class OffsetManager:
                 new.offset, new.leader_epoch, new.metadata, now_ms, expire_ms, new.topic_id, self._sequence
             )
         return results, offsets
+
+    def _group_of(self, request: CommitRequest, now_ms: int, *, transactional: bool) -> Group:
+        """Who commits without a generation needs no group: a simple one is made."""
+        group = self._groups.groups.get(request.group_id)
+        if group is None and request.generation_or_epoch >= 0:
+            if transactional or request.api_version < _FIRST_VERSION_WITH_NOT_FOUND:
+                raise IllegalGeneration(f"Group {request.group_id} not found.")
+            raise GroupIdNotFound(f"Group {request.group_id} not found.")
+        return group or self._groups.get_or_create_simple(request.group_id, now_ms)
 
     # OffsetFetch
 

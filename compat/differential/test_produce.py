@@ -10,9 +10,10 @@ import zlib
 import pytest
 
 from compat.harness.batches import CONTROL, TRANSACTIONAL, Record, batch, encode_records
+from compat.harness.broker import KBrokerProcess
 from compat.harness.waiting import eventually
 
-from .pair import CLOSED, versions
+from .pair import CLOSED, Pair, versions
 
 NOW = int(time.time() * 1000)
 THREE = (Record(b"a", b"k"), Record(b"b", b"k"), Record(b"c", b"k"))
@@ -95,7 +96,7 @@ CONTENTS = {
     "at the limit": batch((Record(b"x" * (1048588 - 61 - 13)),), timestamp_ms=NOW),
     "past the limit": batch((Record(b"x" * 1048588),), timestamp_ms=NOW),
 }
-# What Apache Kafka finds because it decodes every record; kbroker looks at batches (docs/known-gaps.md).
+# What Apache Kafka finds because it decodes every record; kbroker does with kbroker.validate.records=true.
 DEEP = {
     "gzip, not gzip inside",
     "gzip, fewer inside",
@@ -115,6 +116,26 @@ def test_contents_are_appended_or_refused(pair, topic, case):
         return answer, end_offset(side, topic)
 
     pair.same(scenario)
+
+
+@pytest.fixture(scope="module")
+def strict_pair(both_brokers):
+    """A kbroker that validates every record, and Apache Kafka."""
+    with KBrokerProcess({"kbroker.validate.records": "true"}) as kbroker:
+        yield Pair(kbroker, both_brokers.apache.server)
+
+
+@pytest.mark.parametrize("case", ["one record", "three records", "gzip", *sorted(DEEP)])
+def test_records_are_validated_where_kbroker_is_told_to(strict_pair, topic, case):
+    """Apache Kafka calls a broken compressed payload an unknown server error."""
+
+    def scenario(side):
+        side.create_topic(topic)
+        answer = produce(side, topic, CONTENTS[case])
+        code = answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+        return code if case != "gzip, not gzip inside" else code != 0, end_offset(side, topic)
+
+    strict_pair.same(scenario)
 
 
 @pytest.mark.parametrize("case", ["one record", "bad crc", "no records, delta 0", "two batches", "control"])

@@ -173,6 +173,21 @@ def test_a_static_replacement_that_cannot_be_stored_is_taken_back():
     simulation.heartbeat(old, 1, "a")
 
 
+def test_a_static_member_that_left_before_its_replacement_failed_stays_away():
+    store = SlowStore()
+    simulation = Simulation(store)
+    join = simulation.join(group_instance_id="a")
+    simulation.advance(100)
+    simulation.sync(join.result().member_id, 1)
+    store.finish()
+    back = simulation.join(group_instance_id="a")
+    simulation.leave(LeavingMember("", "a"))
+    assert isinstance(failure(back), UnknownMemberId)
+    store.finish(OSError("disk full"))
+    assert simulation.group.state == "Empty"
+    assert len(simulation.group.members) == 0
+
+
 # Heartbeat and sessions
 
 

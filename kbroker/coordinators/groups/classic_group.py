@@ -202,7 +202,7 @@ class ClassicGroup(ClassicGroupState):
         def stored(saved: Pending[None]) -> None:
             if failure := _failure(saved):
                 self.members.answer_join(member, _not_stored(failure, member_id=NO_MEMBER_ID))
-                if member.member_id == new_id:
+                if self.members.get(new_id) is member:
                     self._timers.cancel(self._session_key(new_id))
                     self.members.update(member, *before)
                     self.members.rename_static(new_id, old_id)

@@ -1,27 +1,71 @@
-"""The command line. Each command is a module here; only the one that runs is loaded."""
+"""The command line. Each command is a module here; only the one that runs is loaded.
+
+A command module has ``add_parser(commands)``, which sets ``run`` on its parsers, and imports what is heavy
+inside the functions that need it: building a parser must cost next to nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from kbroker import __version__
 
 # Exit codes that scripts can rely on.
-OK, FAILED, USAGE = 0, 1, 2
+OK = 0
+FAILED = 1  # what was asked for could not be done
+USAGE = 2  # the command line makes no sense
+UNREACHABLE = 3  # no broker answers at the given address
+FOUND = 4  # a check was made and found something: damage, a problem of the setup, lag, pending changes
+INTERRUPTED = 130  # Ctrl-C
+
+# Commands in the order of --help, each with the module that has it.
+COMMANDS = {
+    "serve": "serve",
+    "topic": "topic",
+    "produce": "produce",
+    "consume": "consume",
+    "group": "group",
+    "config": "config",
+    "cluster": "cluster",
+    "ping": "ping",
+}
+
+
+def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser with the named commands: with all of them it is the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="kbroker",
+        description="Kafka without the JVM: a broker, and the commands to work with it or with any Kafka.",
+        epilog="kbroker COMMAND --help tells more.",
+    )
+    parser.add_argument("--version", action="version", version=f"kbroker {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in names:
+        import_module(f"kbroker.cli.{COMMANDS[name]}").add_parser(commands)
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from kbroker.cli import serve
-
-    parser = argparse.ArgumentParser(prog="kbroker", description="Kafka without the JVM.")
-    parser.add_argument("--version", action="version", version=f"kbroker {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    serve.add_parser(commands)
-    given = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    known = given[:1] if given and given[0] in COMMANDS else tuple(COMMANDS)
+    parsed = make_parser(known).parse_args(given)
     try:
-        return int(given.run(given))
+        return int(parsed.run(parsed))
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read our output has gone; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        from kbroker.cli.errors import explain
+
+        explained = explain(error, parsed)
+        if explained is None:
+            raise
+        print(f"kbroker: {explained}", file=sys.stderr)  # noqa: T201
+        return explained.exit_code

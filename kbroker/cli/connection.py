@@ -1,0 +1,180 @@
+"""How commands reach a Kafka: the options they share, and kafka-python's clients made from them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kbroker.cli.errors import CommandFailed, unreachable
+
+DEFAULT = "127.0.0.1:9092"
+VARIABLE = "KBROKER_BOOTSTRAP"
+_CLIENT_ID = "kbroker-cli"
+
+# librdkafka's and Java's names for what kafka-python calls otherwise.
+_ALIASES = {"sasl_username": "sasl_plain_username", "sasl_password": "sasl_plain_password"}
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    options = parser.add_argument_group("connection")
+    options.add_argument(
+        "-b",
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=os.environ.get(VARIABLE) or DEFAULT,
+        help=f"where the broker is, several separated by commas (default ${VARIABLE}, else {DEFAULT})",
+    )
+    options.add_argument(
+        "-X",
+        dest="client_configs",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a config of the client, such as security.protocol=SASL_PLAINTEXT; any number of times",
+    )
+    options.add_argument(
+        "--timeout",
+        type=float,
+        default=10,
+        metavar="SECONDS",
+        help="how long to wait for an answer (default 10)",
+    )
+
+
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """host:port, several separated by commas; the port may be missing, an IPv6 host stands in brackets."""
+    found = []
+    for entry in filter(None, (part.strip() for part in bootstrap.split(","))):
+        host, colon, port = entry.rpartition(":")
+        if not colon or entry.endswith("]"):
+            host, port = entry, "9092"
+        if not port.isdecimal() or not host:
+            raise CommandFailed(f"{entry} is not an address: write HOST:PORT, such as {DEFAULT}")
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise CommandFailed(f"no address: write -b HOST:PORT, such as -b {DEFAULT}")
+    return found
+
+
+def check_reachable(arguments: argparse.Namespace) -> None:
+    """Fail at once where nobody listens: the clients would try for as long as they may."""
+    reason: object = ""
+    for address in addresses(arguments.bootstrap):
+        try:
+            with socket.create_connection(address, timeout=arguments.timeout):
+                return
+        except TimeoutError:
+            reason = f"no answer within {arguments.timeout:g} s"
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+    raise unreachable(arguments.bootstrap, reason)
+
+
+def client_configs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What kafka-python's clients are told."""
+    configs: dict[str, Any] = {
+        "bootstrap_servers": [f"{host}:{port}" for host, port in addresses(arguments.bootstrap)],
+        "client_id": _CLIENT_ID,
+        "bootstrap_timeout_ms": int(arguments.timeout * 1000),
+    }
+    for entry in arguments.client_configs:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise CommandFailed(f"-X takes NAME=VALUE, not {entry!r}")
+        name = name.strip().replace(".", "_").replace("-", "_")
+        typed = int(value) if value.lstrip("-").isdecimal() else _WORDS.get(value.lower(), value)
+        configs[_ALIASES.get(name, name)] = typed
+    return configs
+
+
+def kafka() -> Any:
+    """kafka-python, whose log is silent: what matters is raised, and explained in a line."""
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    logging.getLogger("kafka").propagate = False
+    import kafka
+
+    return kafka
+
+
+@contextmanager
+def admin(arguments: argparse.Namespace) -> Iterator[Any]:
+    """A KafkaAdminClient."""
+    check_reachable(arguments)
+    client = kafka().KafkaAdminClient(
+        **{"request_timeout_ms": int(arguments.timeout * 1000), **client_configs(arguments)}
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def consumer(arguments: argparse.Namespace, **configs: Any) -> Iterator[Any]:
+    """A KafkaConsumer; it never creates topics."""
+    check_reachable(arguments)
+    settings = {"allow_auto_create_topics": False, "enable_auto_commit": False, **configs}
+    client = kafka().KafkaConsumer(**settings, **client_configs(arguments))
+    try:
+        yield client
+    finally:
+        client.close(autocommit=False)
+
+
+@contextmanager
+def producer(arguments: argparse.Namespace, **configs: Any) -> Iterator[Any]:
+    """A KafkaProducer; leaving it waits for what was sent, unless by an error."""
+    check_reachable(arguments)
+    client = kafka().KafkaProducer(
+        **{"max_block_ms": int(arguments.timeout * 1000), **configs, **client_configs(arguments)}
+    )
+    try:
+        yield client
+    except BaseException:
+        with suppress(Exception):  # that not everything was sent is no news now
+            client.close(timeout=2)
+        raise
+    client.close()
+
+
+def topic_metadata(client: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """What a KafkaAdminClient tells of topics, sorted; an unknown one is an error."""
+    from kbroker.cli.errors import refused
+
+    topics: list[dict[str, Any]] = client.describe_topics(None if names is None else list(names))
+    for topic in topics:
+        if topic["error_code"]:
+            raise refused(f"topic {topic['name']}", topic["error_code"])
+        topic["partitions"].sort(key=lambda partition: partition["partition_index"])
+    return sorted(topics, key=lambda topic: str(topic["name"]))
+
+
+def partition_offsets(
+    client: Any, topics: Sequence[dict[str, Any]]
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Log start and end offset of every partition of the described topics."""
+    module = kafka()
+    partitions = [
+        module.TopicPartition(topic["name"], partition["partition_index"])
+        for topic in topics
+        for partition in topic["partitions"]
+    ]
+    if not partitions:
+        return {}
+    starts = client.list_partition_offsets(dict.fromkeys(partitions, module.admin.OffsetSpec.EARLIEST))
+    ends = client.list_partition_offsets(dict.fromkeys(partitions, module.admin.OffsetSpec.LATEST))
+    return {(each.topic, each.partition): (starts[each].offset, ends[each].offset) for each in partitions}
+
+
+def until_visible(client: Any, check: Any, arguments: argparse.Namespace) -> None:
+    """Wait until the cluster's metadata shows a change: that may lag behind its acknowledgement."""
+    deadline = time.monotonic() + arguments.timeout
+    while not check(client) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.coordinators.transactions.errors import InvalidTxnState, TransactionError
 from kbroker.dispatch import BadRequest, Unassigned
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
@@ -23,7 +24,7 @@ from kbroker.protocol.messages.produce import (
 )
 from kbroker.protocol.record_batch import BATCH_OVERHEAD, MAGIC, batch_size_at, magic_at, read_header
 from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
-from kbroker.storage.errors import LogDeleted
+from kbroker.storage.errors import LogDeleted, ProducerError
 from kbroker.storage.interface import Appended
 from kbroker.storage.pending import Pending
 from kbroker.transactional_writes import Refusals, has_transactional_batches
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _FIRST_WITH_BATCHES = 3
 _ZSTD = 4
 _NO_RECORDS = memoryview(b"")
+# As in Kafka: of what the producer or the transaction is about, only INVALID_TXN_STATE is explained.
+_WITHOUT_MESSAGE = (CorruptRecord, LogDeleted, ProducerError, TransactionError)
 
 
 def handle(
@@ -164,7 +167,11 @@ def _append(log: Log, records: memoryview, version: int, now_ms: int) -> Appende
 def _append_legacy(log: Log, records: memoryview, now_ms: int) -> Appended:
     from kbroker.protocol import legacy_records
 
-    return log.append_as_leader(memoryview(bytearray(legacy_records.up_convert(records))), now_ms)
+    converted = legacy_records.up_convert(records)
+    if not converted:  # an empty message set is no error
+        end = log.log_end_offset
+        return Appended(end, end - 1, -1, log.log_start_offset, False, None)
+    return log.append_as_leader(memoryview(bytearray(converted)), now_ms)
 
 
 def _when_durable(durable: Pending[None], result: PartitionProduceResponse) -> Pending[None]:
@@ -188,6 +195,6 @@ def _refused(index: int, error: BaseException) -> PartitionProduceResponse:
     refused = PartitionProduceResponse(index, code, -1, error_message=message)
     if isinstance(error, InvalidRecord) and error.index >= 0:
         refused.record_errors = [BatchIndexAndErrorMessage(error.index, str(error))]
-    elif isinstance(error, CorruptRecord | LogDeleted):
+    elif isinstance(error, _WITHOUT_MESSAGE) and not isinstance(error, InvalidTxnState):
         refused.error_message = None
     return refused

@@ -169,8 +169,7 @@ def _append_legacy(log: Log, records: memoryview, now_ms: int) -> Appended:
 
     converted = legacy_records.up_convert(records)
     if not converted:  # an empty message set is no error
-        end = log.log_end_offset
-        return Appended(end, end - 1, -1, log.log_start_offset, False, None)
+        return Appended(-1, -1, -1, log.log_start_offset, False, None)
     return log.append_as_leader(memoryview(bytearray(converted)), now_ms)
 
 

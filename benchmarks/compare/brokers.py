@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from compat.harness import jars, java, server
 from compat.harness.broker import KBrokerProcess
@@ -56,6 +56,11 @@ class BenchKbroker(KBrokerProcess):
 Broker = BenchKafka | BenchKbroker
 
 
+class Process(Protocol):
+    @property
+    def pid(self) -> int: ...
+
+
 class Usage(NamedTuple):
     """What the broker's process has used so far, from /proc."""
 
@@ -78,7 +83,7 @@ class Usage(NamedTuple):
 class Meter:
     """Wall time and the broker's CPU time of a stretch of work."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Process) -> None:
         self._pid = broker.pid
         self._cpu = Usage.of(self._pid).cpu_seconds
         self._wall = time.perf_counter()

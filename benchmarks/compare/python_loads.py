@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.compare.brokers import Broker
+from benchmarks.raw import take
 
 _QUIET = {"log_level": 0}
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -140,16 +141,6 @@ def open_connections(broker: Broker, count: int) -> list[socket.socket]:
         connection.sendall(_API_VERSIONS)
         sockets.append(connection)
     for connection in sockets:
-        (size,) = struct.unpack(">i", _take(connection, 4))
-        _take(connection, size)
+        (size,) = struct.unpack(">i", take(connection, 4))
+        take(connection, size)
     return sockets
-
-
-def _take(connection: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise RuntimeError("the broker closed the connection")
-        data += part
-    return bytes(data)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kbroker.catalog.database import Database
 
 # The transaction protocol of KIP-890; at 2 a Java client no longer adds partitions to a transaction itself.
-TRANSACTION_VERSION = 0
+TRANSACTION_VERSION = 2
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 

@@ -119,13 +119,14 @@ def test_our_doc_lines_are_our_own(kafka, apache_kafka_server):
     theirs = describe(kafka, BROKER, str(apache_kafka_server.node_id)) | describe(kafka, TOPIC, "definitions")
     ours = {**BROKER_CONFIGS, **TOPIC_CONFIGS}
     for name, config in theirs.items():
-        assert ours[name].doc.rstrip(".") not in config["Documentation"], name
+        assert ours[name].doc.rstrip(".").lower() not in config["Documentation"].lower(), name
 
 
-@pytest.mark.parametrize(("type_", "name", "change", "code", "message"), REFUSALS)
-def test_kafka_refuses_what_our_tests_say_it_refuses(kafka, type_, name, change, code, message):
+@pytest.mark.parametrize(("type_", "name", "change", "code"), REFUSALS)
+def test_kafka_refuses_what_our_tests_say_it_refuses(kafka, type_, name, change, code):
     config = dict(zip(("Name", "ConfigOperation", "Value"), change, strict=True))
     resource = {"ResourceType": type_, "ResourceName": name, "Configs": [config]}
     answer = kafka.ask("IncrementalAlterConfigs", 1, {"Resources": [resource], "ValidateOnly": True})
     (refused,) = answer["Responses"]
-    assert (ErrorCode(refused["ErrorCode"]).name, refused["ErrorMessage"]) == (code, message)
+    assert ErrorCode(refused["ErrorCode"]).name == code
+    assert (refused["ErrorMessage"] is None) is (code == "UNKNOWN_SERVER_ERROR")

@@ -31,7 +31,7 @@ def alter_each(
     for resource in resources:
         try:
             if occurrences[resource.resource_type, resource.resource_name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "The resource is named twice.")
             altering = alter(resource)
         except Exception as error:
             answers.append(answer(resource, *describe(error)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kbroker.config.definition import ConfigValue, InvalidConfig
-from kbroker.config.settings import Settings
+from kbroker.config.broker_configs import BROKER_CONFIGS
+from kbroker.config.definition import ConfigValue, InvalidConfig, invalid
+from kbroker.config.settings import NO_RETENTION, Settings
 
 _MEBIBYTE = 1 << 20
 _OVERRIDES = "max.connections.per.ip.overrides"
@@ -30,7 +31,7 @@ _THREAD_POOLS = frozenset(
 def check_broker_values(settings: Settings, values: Mapping[str, ConfigValue]) -> None:
     """Raises InvalidConfig if the values may not replace those in force."""
     if values.get("log.retention.ms") == 0:
-        raise _requirement("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+        raise InvalidConfig(NO_RETENTION)
     if not values.keys().isdisjoint(("log.cleaner.threads", "log.cleaner.dedupe.buffer.size")):
         _check_cleaner(settings, values)
     if "max.connections.per.ip" in values or _OVERRIDES in values:
@@ -40,27 +41,40 @@ def check_broker_values(settings: Settings, values: Mapping[str, ConfigValue]) -
     for protocol in ("consumer", "share", "streams"):
         name = f"group.{protocol}.assignment.interval.ms"
         if name in values:
-            _check_interval(settings, protocol, _integer(settings, values, name))
+            bounds = (
+                f"group.{protocol}.min.assignment.interval.ms",
+                f"group.{protocol}.max.assignment.interval.ms",
+            )
+            check_bounds(settings, name, _integer(settings, values, name), *bounds)
+
+
+def check_bounds(settings: Settings, name: str, value: float, minimum: str, maximum: str) -> None:
+    """Raises InvalidConfig if the value is not between those of two broker configs, if there are such."""
+    if minimum in BROKER_CONFIGS and value < settings[minimum]:
+        raise invalid(name, value, f"is less than {minimum}, {settings[minimum]}")
+    if maximum in BROKER_CONFIGS and value > settings[maximum]:
+        raise invalid(name, value, f"is more than {maximum}, {settings[maximum]}")
 
 
 def _check_cleaner(settings: Settings, values: Mapping[str, ConfigValue]) -> None:
-    threads, current = _integer(settings, values, "log.cleaner.threads"), settings["log.cleaner.threads"]
-    if threads < 1 or _integer(settings, values, "log.cleaner.dedupe.buffer.size") // threads <= _MEBIBYTE:
-        raise _requirement("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
-    if threads > 2 * current:
-        raise InvalidConfig(
-            f"Log cleaner threads cannot be increased to more than double the current value {current}"
-        )
+    threads = _integer(settings, values, "log.cleaner.threads")
+    buffer = _integer(settings, values, "log.cleaner.dedupe.buffer.size")
+    if threads < 1:
+        raise invalid("log.cleaner.threads", threads, "is too small, the least is 1")
+    if buffer // threads <= _MEBIBYTE:
+        problem = f"is too small: {threads} cleaner thread(s) need more than {_MEBIBYTE} each"
+        raise invalid("log.cleaner.dedupe.buffer.size", buffer, problem)
+    _check_growth("log.cleaner.threads", threads, settings["log.cleaner.threads"])
 
 
 def _check_connections(settings: Settings, values: Mapping[str, ConfigValue]) -> None:
     overrides = str(values.get(_OVERRIDES, settings[_OVERRIDES]))
     if _integer(settings, values, "max.connections.per.ip") == 0 and not overrides:
-        raise _requirement(f"max.connections.per.ip can be set to zero only if {_OVERRIDES} property is set.")
+        raise invalid("max.connections.per.ip", 0, f"shuts everybody out unless {_OVERRIDES} is set")
     for entry in filter(None, (part.strip() for part in overrides.split(","))):
         host, _, count = entry.rpartition(":")
         if not host or not count.strip().isdecimal():
-            raise InvalidConfig(f"Error parsing configuration property '{_OVERRIDES}': {entry}")
+            raise invalid(_OVERRIDES, entry, "is not HOST:COUNT")
 
 
 def _integer(settings: Settings, values: Mapping[str, ConfigValue], name: str) -> int:
@@ -69,21 +83,11 @@ def _integer(settings: Settings, values: Mapping[str, ConfigValue], name: str) -
 
 
 def _check_pool(name: str, wanted: int, current: int) -> None:
-    problem = f"Dynamic thread count update validation failed for {name}={wanted}, value should"
     if wanted < current // 2:
-        raise InvalidConfig(f"{problem} be at least half the current value {current}")
+        raise invalid(name, wanted, f"is less than half of what is in force, {current}")
+    _check_growth(name, wanted, current)
+
+
+def _check_growth(name: str, wanted: int, current: int) -> None:
     if wanted > current * 2:
-        raise InvalidConfig(f"{problem} not be greater than double the current value {current}")
-
-
-def _check_interval(settings: Settings, protocol: str, interval_ms: int) -> None:
-    name = f"group.{protocol}.assignment.interval.ms"
-    minimum, maximum = (f"group.{protocol}.{bound}.assignment.interval.ms" for bound in ("min", "max"))
-    if interval_ms < settings[minimum]:
-        raise InvalidConfig(f"{name} must be greater than or equal to {minimum}")
-    if interval_ms > settings[maximum]:
-        raise InvalidConfig(f"{name} must be less than or equal to {maximum}")
-
-
-def _requirement(sentence: str) -> InvalidConfig:
-    return InvalidConfig(f"requirement failed: {sentence}")
+        raise invalid(name, wanted, f"is more than twice what is in force, {current}")

@@ -9,11 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 
 from kbroker.config.broker_configs import BROKER_CONFIGS, base_name, broker_definition
-from kbroker.config.broker_rules import check_broker_values
-from kbroker.config.definition import ConfigValue, InvalidConfig, Update
+from kbroker.config.broker_rules import check_bounds, check_broker_values
+from kbroker.config.definition import ConfigValue, InvalidConfig, Update, invalid
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from kbroker.config.settings import Settings
-from kbroker.config.validators import list_text
 from kbroker.errors import ApiError
 from kbroker.protocol.errors import ErrorCode
 from kbroker.topics import check_name
@@ -39,7 +38,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 _CLUSTER_WIDE_OF_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 
-_MATCHED = frozenset(
+_MATCHED = tuple(
     f"client_{rest}"
     for rest in ("instance_id", "id", "software_name", "software_version", "source_address", "source_port")
 )
@@ -47,31 +46,32 @@ _MATCHED = frozenset(
 
 def check_topic(settings: Settings, name: str, configs: Mapping[str, str]) -> None:
     if not name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A topic needs a name.")
     check_name(name)
     settings.check_topic_configs(configs)
 
 
 def check_broker_name(settings: Settings, name: str) -> None:
     """The empty name is the whole cluster; otherwise only this broker can be meant."""
-    if not name:
-        return
-    if re.fullmatch(r"[+-]?[0-9]+", name) is None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != settings["node.id"]:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {settings['node.id']}, but received {name}",
-        )
+    if name:
+        check_node_id(settings, name)
+
+
+def check_node_id(settings: Settings, name: str) -> None:
+    if re.fullmatch(r"[+-]?[0-9]{1,20}", name) is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f'"{name}" is not the number of a broker.')
+    own = settings["node.id"]
+    if int(name) != own:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"There is no broker {name} here, only broker {own}.")
 
 
 def check_broker(settings: Settings, name: str, configs: Mapping[str, str], changed: Collection[str]) -> None:
     """Kafka answers all of these as INVALID_REQUEST, single values included, but for the last."""
     fixed = [each for each in configs if each in BROKER_CONFIGS and BROKER_CONFIGS[each].read_only]
-    _refuse(fixed, "Cannot update these configs dynamically")
+    _refuse(fixed, "cannot change while the broker runs")
     _refuse(
         [each for each in configs if each in _ONLY_PER_LISTENER],
-        "These security configs can be dynamically updated only per-listener using the listener prefix",
+        "goes with one listener; put listener.name.LISTENER. before the name",
     )
     try:
         check_broker_values(settings, _broker_values(configs))
@@ -80,11 +80,11 @@ def check_broker(settings: Settings, name: str, configs: Mapping[str, str], chan
     if not name:
         _refuse(
             [each for each in configs if _is_per_broker(each)],
-            "Cannot update these configs at default cluster level, broker id must be specified",
+            "goes with one broker, not with the whole cluster",
         )
     if MIN_INSYNC_REPLICAS in changed and (name or MIN_INSYNC_REPLICAS not in configs):
-        whose, what = ("Broker", "altered") if name else ("Cluster", "removed")
-        raise InvalidConfig(f"{whose}-level {MIN_INSYNC_REPLICAS} cannot be {what} while ELR is enabled.")
+        problem = "goes with the whole cluster, not with one broker" if name else "always has a value"
+        raise InvalidConfig(f"{MIN_INSYNC_REPLICAS}: {problem}")
 
 
 def _broker_values(configs: Mapping[str, str]) -> dict[str, ConfigValue]:
@@ -98,17 +98,15 @@ def _broker_values(configs: Mapping[str, str]) -> dict[str, ConfigValue]:
 
 def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:
     if not name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A client metrics subscription needs a name.")
     for each in configs:
         if each not in CLIENT_METRICS_CONFIGS:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {each}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{each}: client metrics have no such config")
     values = {each: CLIENT_METRICS_CONFIGS[each].parse(text) for each, text in configs.items()}
     interval_ms = values.get("interval.ms")
     if isinstance(interval_ms, int) and not 100 <= interval_ms <= 3_600_000:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
-        )
+        problem = invalid("interval.ms", interval_ms, "is not from 100 to 3600000")
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem))
     patterns = values.get("match")
     for pattern in patterns if isinstance(patterns, tuple) else ():
         _check_pattern(pattern)
@@ -116,28 +114,25 @@ def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:
 
 def check_group(settings: Settings, name: str, configs: Mapping[str, str]) -> None:
     if not name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A group needs a name.")
     for each in configs:
         if each not in GROUP_CONFIGS:
-            raise InvalidConfig(f"Unknown group config name: {each}")
+            raise InvalidConfig(f"{each}: groups have no such config")
     values = settings.group_values(configs)
     for each in configs:
         _check_bounds(settings, each, values[each])
     for protocol in ("consumer", "share", "streams"):
         session, heartbeat = f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms"
         if _number(values[session]) <= _number(values[heartbeat]):
-            raise InvalidConfig(f"{session} must be greater than {heartbeat}")
+            raise invalid(session, values[session], f"is not more than {heartbeat}, {values[heartbeat]}")
 
 
 def _check_bounds(settings: Settings, name: str, value: ConfigValue) -> None:
     """consumer.x lies within the broker's group.consumer.min.x and group.consumer.max.x, if there are any."""
     protocol, _, quantity = name.partition(".")
     quantity = quantity.removeprefix("num.")
-    minimum, maximum = f"group.{protocol}.min.{quantity}", f"group.{protocol}.max.{quantity}"
-    if minimum in BROKER_CONFIGS and _number(value) < settings[minimum]:
-        raise InvalidConfig(f"{name} must be greater than or equal to {minimum}")
-    if maximum in BROKER_CONFIGS and _number(value) > settings[maximum]:
-        raise InvalidConfig(f"{name} must be less than or equal to {maximum}")
+    bounds = f"group.{protocol}.min.{quantity}", f"group.{protocol}.max.{quantity}"
+    check_bounds(settings, name, _number(value), *bounds)
 
 
 def _check_pattern(pattern: str) -> None:
@@ -149,7 +144,7 @@ def _check_pattern(pattern: str) -> None:
         except re.error:
             problem = True
     if problem:
-        raise InvalidConfig(f"Illegal client matching pattern: {pattern}")
+        raise invalid("match", pattern, f"is not NAME=EXPRESSION with a name of {', '.join(_MATCHED)}")
 
 
 def _is_per_broker(name: str) -> bool:
@@ -161,7 +156,7 @@ def _is_per_broker(name: str) -> bool:
 
 def _refuse(names: list[str], why: str) -> None:
     if names:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: {list_text(names)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{', '.join(names)}: {why}")
 
 
 def _number(value: ConfigValue) -> float:

@@ -2,7 +2,8 @@
 
 A value has two forms: the text a client or a file wrote, and the typed value the broker works with (LIST is a
 tuple of strings, CLASS a class name, PASSWORD a string). ``ConfigDef.parse`` turns text into value or raises
-``InvalidConfig`` with the sentence Kafka answers in the same case; ``to_text`` goes back, as Kafka prints it.
+``InvalidConfig``, which names the config, the text and what is allowed; ``to_text`` goes back, as Kafka
+prints it.
 
 Definitions are named tuples in plain tables, and patterns are compiled when first used: hundreds of them
 are made at every start, and few are asked.
@@ -130,8 +131,8 @@ def table(*parts: Iterable[ConfigDef]) -> dict[str, ConfigDef]:
     return {definition.name: definition for part in parts for definition in part}
 
 
-def invalid(name: str, value: object, why: str) -> InvalidConfig:
-    return InvalidConfig(f"Invalid value {value} for configuration {name}: {why}")
+def invalid(name: str, value: ConfigValue, problem: str) -> InvalidConfig:
+    return InvalidConfig(f'{name}: "{to_text(value)}" {problem}')
 
 
 def parse_type(name: str, text: str, type_: ConfigType) -> ConfigValue:
@@ -140,18 +141,20 @@ def parse_type(name: str, text: str, type_: ConfigType) -> ConfigValue:
     if type_ is BOOLEAN:
         lowered = trimmed.lower()
         if lowered not in ("true", "false"):
-            raise invalid(name, text, "Expected value to be either true or false")
+            raise invalid(name, text, "is neither true nor false")
         return lowered == "true"
     if type_ in (INT, SHORT, LONG):
-        if len(trimmed) < 100 and re.fullmatch(_INTEGER, trimmed):
-            number = int(trimmed)
-            limit = 1 << (_BITS[type_.name] - 1)
-            if -limit <= number < limit:
-                return number
-        raise invalid(name, text, f"Not a number of type {type_.name}")
+        if re.fullmatch(_INTEGER, trimmed) is None:
+            raise invalid(name, text, "is not a whole number")
+        bits = _BITS[type_.name]
+        limit = 1 << (bits - 1)
+        # Python refuses to make an integer of thousands of digits.
+        if len(trimmed) < 100 and -limit <= int(trimmed) < limit:
+            return int(trimmed)
+        raise invalid(name, text, f"is not a number of {bits} bits")
     if type_ is DOUBLE:
         if not re.fullmatch(_DOUBLE, trimmed):
-            raise invalid(name, text, "Not a number of type DOUBLE")
+            raise invalid(name, text, "is not a number")
         return float(trimmed.rstrip("fFdD") if trimmed[-1] in "fFdD" else trimmed)
     if type_ is LIST:
         return tuple(re.split(_COMMA, trimmed)) if trimmed else ()

@@ -37,6 +37,8 @@ logger = logging.getLogger("kbroker.config")
 Resource = tuple[ResourceType, str]
 Listener = Callable[[ResourceType, str, frozenset[str]], None]
 
+_WITH_LISTS = {ResourceType.BROKER: BROKER_CONFIGS, ResourceType.TOPIC: TOPIC_CONFIGS}
+
 
 class ConfiguredTopic(Protocol):
     configs: dict[str, str]
@@ -142,8 +144,9 @@ class DynamicConfigs:
         return self._take(resource, texts, altered, validate_only=validate_only)
 
     def _check_request(self, names: Sequence[str]) -> None:
-        if repeated(names):
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        twice = repeated(names)
+        if twice:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{', '.join(twice)}: named twice")
 
     def _resource(self, type_: int, name: str) -> Resource:
         if type_ not in ResourceType.__members__.values():
@@ -162,7 +165,7 @@ class DynamicConfigs:
         name, number, value = change
         if not is_operation(number):
             if type_ is ResourceType.BROKER:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {number}")
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{name}: there is no operation {number}")
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         operation = Operation(number)
         if operation is Operation.DELETE or value is None:
@@ -199,7 +202,7 @@ class DynamicConfigs:
         if type_ is ResourceType.TOPIC:
             checks.check_topic(self._settings, name, configs)
             if self._topics.get(name) is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
         elif type_ is ResourceType.BROKER:
             checks.check_broker(self._settings, name, configs, altered)
         elif type_ is ResourceType.CLIENT_METRICS:
@@ -264,17 +267,7 @@ class DynamicConfigs:
         )
 
     def _alter_loggers(self, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
-        try:
-            number = int(name)
-        except ValueError:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-            ) from None
-        if number != self._settings["node.id"]:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected node id. Expected {self._settings['node.id']}, but received {name}",
-            )
+        checks.check_node_id(self._settings, name)
         loggers.check(changes)
         if not validate_only:
             loggers.apply(changes)
@@ -285,31 +278,20 @@ class DynamicConfigs:
 
 def _list_definition(type_: ResourceType, name: str, operation: Operation) -> ConfigDef:
     """The definition of a LIST config, the only kind that takes APPEND and SUBTRACT."""
-    if type_ is ResourceType.BROKER:
-        definition = BROKER_CONFIGS.get(name)
-        if definition is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
-        if definition.type is not LIST:
-            what = operation.name.lower()
-            raise ApiError(
-                ErrorCode.INVALID_CONFIG, f"Config value {what} is not allowed for config key: {name}"
-            )
-        return definition
-    definition = TOPIC_CONFIGS.get(name) if type_ is ResourceType.TOPIC else None
+    definitions = _WITH_LISTS.get(type_, {})
+    definition = definitions.get(name)
     if definition is None or definition.type is not LIST:
-        raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"Can't {operation.name} to key {name} because its type is not LIST."
-        )
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{name}: {operation.name} is for lists, and this is none")
     return definition
 
 
 def _refuse_nulls(names: Sequence[str]) -> None:
     if names:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(names)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{', '.join(names)}: the value is missing")
 
 
 def _unknown_type(type_: int) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {int(type_)}")
+    return ApiError(ErrorCode.INVALID_REQUEST, f"Resources of type {int(type_)} have no configs to alter.")
 
 
 def _valid(configs: Mapping[str, str]) -> dict[str, str]:

@@ -42,20 +42,16 @@ def check(changes: Sequence[Change]) -> None:
         if operation in (Operation.APPEND, Operation.SUBTRACT):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"{Operation(operation).name} operation is not allowed for the BROKER_LOGGER resource",
+                f"{name}: {Operation(operation).name} is for lists, and a level is none",
             )
         if not _exists(name):
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"There is no logger {name}.")
         if operation == Operation.SET and value not in LEVELS:
             raise ApiError(
-                ErrorCode.INVALID_CONFIG,
-                f"Cannot set the log level of {name} to {value} as it is not a supported log level. "
-                f"Valid log levels are {', '.join(sorted(LEVELS))}",
+                ErrorCode.INVALID_CONFIG, f'{name}: "{value}" is none of the levels {", ".join(LEVELS)}'
             )
         if operation == Operation.DELETE and name == ROOT:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
-            )
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{ROOT}: always has a level")
 
 
 def apply(changes: Sequence[Change]) -> None:

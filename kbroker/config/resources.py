@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -59,5 +60,6 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str
     return changes
 
 
-def repeated(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
+def repeated(names: Sequence[str]) -> list[str]:
+    """Those that stand there more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]

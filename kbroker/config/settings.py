@@ -38,6 +38,9 @@ _NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
 
+NO_RETENTION = "log.retention.ms: 0 keeps nothing; give at least 1, or -1 for no limit"
+
+
 class ConfigSource(IntEnum):
     """Where a value comes from, in DescribeConfigs' numbers."""
 
@@ -169,19 +172,13 @@ class Settings:
         """Whether a topic may have these configs of its own. Raises InvalidConfig."""
         for name in configs:
             if name not in TOPIC_CONFIGS:
-                raise InvalidConfig(f"Unknown topic config name: {name}")
+                raise InvalidConfig(f"{name}: topics have no such config")
         values = self.topic_values(configs)
         lag, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
         if isinstance(lag, int) and isinstance(most, int) and lag > most:
-            raise InvalidConfig(
-                "conflict topic config setting "
-                f"min.compaction.lag.ms ({lag}) > max.compaction.lag.ms ({most})"
-            )
+            raise InvalidConfig(f"min.compaction.lag.ms: {lag} is more than max.compaction.lag.ms, {most}")
         if values["remote.storage.enable"]:
-            raise InvalidConfig(
-                "Tiered Storage functionality is disabled in the broker. "
-                "Topic cannot be configured with remote log storage."
-            )
+            raise InvalidConfig("remote.storage.enable: this broker has no remote storage")
 
     def topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
         """What a log of a topic with these configs obeys."""
@@ -227,7 +224,7 @@ class Settings:
         """What no single definition can see."""
         _ = self.listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
-            raise SettingError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+            raise SettingError(NO_RETENTION)
 
 
 def unknown_setting(name: str, origin: str) -> SettingError:

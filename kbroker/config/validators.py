@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from kbroker.config.definition import ConfigValue, InvalidConfig, invalid
 
@@ -28,11 +27,11 @@ class Range(_Rule):
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, (int, float)):
-            raise invalid(name, "null", "Value must be non-null")
+            raise invalid(name, value, "is not a number")
         if value < self.minimum:
-            raise invalid(name, value, f"Value must be at least {self.minimum}")
+            raise invalid(name, value, f"is too small, the least is {self.minimum}")
         if self.maximum is not None and value > self.maximum:
-            raise invalid(name, value, f"Value must be no more than {self.maximum}")
+            raise invalid(name, value, f"is too large, the most is {self.maximum}")
 
     def __str__(self) -> str:
         return f"≥ {self.minimum}" if self.maximum is None else f"{self.minimum} … {self.maximum}"
@@ -43,7 +42,7 @@ class GzipLevel(_Rule):
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, int) or not (1 <= value <= 9 or value == -1):
-            raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
+            raise invalid(name, value, "is not a level: 1 to 9, or -1 for the usual one")
 
     def __str__(self) -> str:
         return "1 … 9 or -1"
@@ -57,20 +56,20 @@ class OneOf(_Rule):
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value not in self.choices:
-            raise invalid(name, value, f"String must be one of: {', '.join(self.choices)}")
+            raise invalid(name, value, f"is none of {', '.join(self.choices)}")
 
     def __str__(self) -> str:
         return ", ".join(self.choices)
 
 
 class OneOfIgnoringCase(OneOf):
-    """The choices stand in Kafka's order of mentioning them, in upper case."""
+    """The choices stand in upper case."""
 
     __slots__ = ()
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, str) or value.upper() not in self.choices:
-            raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(self.choices)}")
+            raise invalid(name, value, f"is none of {', '.join(self.choices)}, in capitals or not")
 
 
 class ListOf(_Rule):
@@ -87,13 +86,13 @@ class ListOf(_Rule):
         if not isinstance(value, tuple):
             return
         if not value and not self.allow_empty:
-            valid = list_text(self.choices) if self.choices else "any non-empty value"
-            raise InvalidConfig(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
+            choices = f"; it takes {', '.join(self.choices)}" if self.choices else ""
+            raise InvalidConfig(f"{name}: the list is empty{choices}")
         for item in value:
             if not item:
-                raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
+                raise invalid(name, value, "has an empty item")
             if self.choices and item not in self.choices:
-                raise invalid(name, item, f"String must be one of: {', '.join(self.choices)}")
+                raise invalid(name, item, f"is none of {', '.join(self.choices)}")
 
     def __str__(self) -> str:
         return f"list of {', '.join(self.choices)}" if self.choices else ""
@@ -104,7 +103,7 @@ class NonEmpty(_Rule):
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value == "":
-            raise invalid(name, value, "String must be non-empty")
+            raise InvalidConfig(f"{name}: the value is empty")
 
     def __str__(self) -> str:
         return "not empty"
@@ -117,12 +116,7 @@ class ThrottledReplicas(_Rule):
         if not isinstance(value, tuple) or value in ((), ("*",)):
             return
         if not all(re.fullmatch(_THROTTLED, item, re.ASCII) for item in value):
-            raise invalid(
-                name,
-                list_text(value),
-                f"{name} must be the literal '*' or a list of replicas in the following format: "
-                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
-            )
+            raise invalid(name, value, "is neither * nor PARTITION:BROKER, separated by commas")
 
     def __str__(self) -> str:
         return "* or partition:broker, …"
@@ -140,20 +134,10 @@ class ShareOffsetReset(_Rule):
             duration = value.removeprefix("by_duration:")
             if _is_duration(duration) and "-" not in duration:
                 return
-        raise invalid(
-            name,
-            value,
-            f"Invalid value `{value}` for configuration {name}. The value must be either "
-            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
-        )
+        raise invalid(name, value, "is none of latest, earliest and by_duration:DURATION, such as PT1H")
 
     def __str__(self) -> str:
         return "latest, earliest, by_duration:PnDTnHnMn.nS"
-
-
-def list_text(items: Iterable[str]) -> str:
-    """A list as Kafka prints it inside its messages."""
-    return f"[{', '.join(items)}]"
 
 
 def _is_duration(text: str) -> bool:

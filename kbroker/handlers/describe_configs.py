@@ -7,10 +7,10 @@ type spoils the whole request; any other problem is its own resource's.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from kbroker.config import description, loggers
+from kbroker.config.checks import check_node_id
 from kbroker.config.description import Described
 from kbroker.config.resources import ResourceType
 from kbroker.config.settings import ConfigSource
@@ -75,20 +75,14 @@ def _describe(broker: Broker, type_: ResourceType, name: str) -> list[Described]
     if type_ is ResourceType.BROKER:
         if not name:
             return description.describe_cluster(settings)
-        if _broker_id(name) != broker.node_id:
-            raise _invalid(
-                f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
-            )
+        check_node_id(settings, name)
         return description.describe_broker(settings)
     if type_ is ResourceType.BROKER_LOGGER:
-        if not name:
-            raise _invalid("Broker id must not be empty")
-        if _broker_id(name) != broker.node_id:
-            raise _invalid(f"Unexpected broker id, expected {broker.node_id} but received {name}")
+        check_node_id(settings, name)
         return description.describe_loggers(loggers.levels())
     if not name:
-        what = "Group" if type_ is ResourceType.GROUP else "Client metrics subscription"
-        raise _invalid(f"{what} name must not be empty")
+        what = "group" if type_ is ResourceType.GROUP else "client metrics subscription"
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"A {what} needs a name.")
     configs = broker.dynamic_configs.configs(type_, name)
     if type_ is ResourceType.GROUP:
         return description.describe_group(settings, configs)
@@ -122,13 +116,3 @@ def _refused(resource: DescribeConfigsResource, error: Exception) -> DescribeCon
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
-
-
-def _broker_id(name: str) -> int:
-    if re.fullmatch(r"[+-]?[0-9]+", name) is None:
-        raise _invalid(f"Broker id must be an integer, but it is: {name}")
-    return int(name)
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -137,12 +137,12 @@ def test_every_resource_type_can_be_encoded_at_every_version(broker, version):
     ("type_", "name", "code", "message"),
     [
         (TOPIC, "gone", "UNKNOWN_TOPIC_OR_PARTITION", ""),
-        (BROKER, "x", "INVALID_REQUEST", "Broker id must be an integer, but it is: x"),
-        (BROKER, "7", "INVALID_REQUEST", "Unexpected broker id, expected 1 or empty string, but received 7"),
-        (LOGGER, "", "INVALID_REQUEST", "Broker id must not be empty"),
-        (LOGGER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 but received 2"),
-        (METRICS, "", "INVALID_REQUEST", "Client metrics subscription name must not be empty"),
-        (GROUP, "", "INVALID_REQUEST", "Group name must not be empty"),
+        (BROKER, "x", "INVALID_REQUEST", '"x" is not the number of a broker.'),
+        (BROKER, "7", "INVALID_REQUEST", "There is no broker 7 here, only broker 1."),
+        (LOGGER, "", "INVALID_REQUEST", '"" is not the number of a broker.'),
+        (LOGGER, "2", "INVALID_REQUEST", "There is no broker 2 here, only broker 1."),
+        (METRICS, "", "INVALID_REQUEST", "A client metrics subscription needs a name."),
+        (GROUP, "", "INVALID_REQUEST", "A group needs a name."),
     ],
 )
 def test_a_resource_that_cannot_be_described_is_refused_alone(broker, type_, name, code, message):
@@ -275,7 +275,7 @@ def test_a_resource_named_twice_is_refused_at_both_places(broker):
         (TOPIC, "payments", []),
     )
     assert codes(response) == ["INVALID_REQUEST", "INVALID_REQUEST", "NONE"]
-    assert response.responses[0].error_message == "Each resource must appear at most once."
+    assert response.responses[0].error_message == "The resource is named twice."
     assert broker.topics.get("orders").configs == {}
 
 
@@ -303,8 +303,8 @@ def test_the_legacy_request_replaces_all_configs(broker):
     response = alter_configs.handle(broker, request, SimpleNamespace(api_version=2))
     assert codes(response) == ["NONE", "INVALID_REQUEST", "INVALID_REQUEST"]
     assert [answer.error_message for answer in response.responses[1:]] == [
-        "Null value not supported for : retention.ms",
-        "Unknown resource type 8",
+        "retention.ms: the value is missing",
+        "Resources of type 8 have no configs to alter.",
     ]
     assert broker.topics.get("orders").configs == {"retention.ms": "9"}
 

@@ -1,4 +1,4 @@
-"""Texts to typed values and back, with the sentences that Apache Kafka 4.3.1 answers to bad ones."""
+"""Texts to typed values and back, and what is said of bad ones."""
 
 from __future__ import annotations
 
@@ -60,79 +60,51 @@ def test_a_text_becomes_a_typed_value(type_, text, value):
 @pytest.mark.parametrize(
     ("type_", "text", "why"),
     [
-        (BOOLEAN, "yes", "Expected value to be either true or false"),
-        (BOOLEAN, "", "Expected value to be either true or false"),
-        (INT, "2147483648", "Not a number of type INT"),
-        (INT, "", "Not a number of type INT"),
-        (INT, "1_0", "Not a number of type INT"),
-        (INT, "٣", "Not a number of type INT"),
-        (INT, "1" * 5000, "Not a number of type INT"),
-        (SHORT, "32768", "Not a number of type SHORT"),
-        (LONG, "5L", "Not a number of type LONG"),
-        (LONG, "1.0", "Not a number of type LONG"),
-        (LONG, "99999999999999999999", "Not a number of type LONG"),
-        (DOUBLE, "x", "Not a number of type DOUBLE"),
-        (DOUBLE, "", "Not a number of type DOUBLE"),
-        (DOUBLE, "inf", "Not a number of type DOUBLE"),
-        (DOUBLE, "1_0.0", "Not a number of type DOUBLE"),
+        (BOOLEAN, "yes", "is neither true nor false"),
+        (BOOLEAN, "", "is neither true nor false"),
+        (INT, "2147483648", "is not a number of 32 bits"),
+        (INT, "", "is not a whole number"),
+        (INT, "1_0", "is not a whole number"),
+        (INT, "٣", "is not a whole number"),
+        (INT, "1" * 5000, "is not a number of 32 bits"),
+        (SHORT, "32768", "is not a number of 16 bits"),
+        (LONG, "5L", "is not a whole number"),
+        (LONG, "1.0", "is not a whole number"),
+        (LONG, "99999999999999999999", "is not a number of 64 bits"),
+        (DOUBLE, "x", "is not a number"),
+        (DOUBLE, "", "is not a number"),
+        (DOUBLE, "inf", "is not a number"),
+        (DOUBLE, "1_0.0", "is not a number"),
     ],
 )
-def test_a_text_of_the_wrong_type_is_refused_in_kafkas_words(type_, text, why):
+def test_a_text_of_the_wrong_type_is_refused(type_, text, why):
     with pytest.raises(InvalidConfig) as refusal:
         ConfigDef("some.name", type_, None, None, "").parse(text)
-    assert str(refusal.value) == f"Invalid value {text} for configuration some.name: {why}"
+    assert str(refusal.value) == f'some.name: "{text}" {why}'
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "why"),
     [
-        ("retention.ms", "-2", "Invalid value -2 for configuration retention.ms: Value must be at least -1"),
-        (
-            "segment.bytes",
-            "100",
-            "Invalid value 100 for configuration segment.bytes: Value must be at least 1048576",
-        ),
-        (
-            "compression.lz4.level",
-            "18",
-            "Invalid value 18 for configuration compression.lz4.level: Value must be no more than 17",
-        ),
-        (
-            "compression.gzip.level",
-            "0",
-            "Invalid value 0 for configuration compression.gzip.level: "
-            "Value must be between 1 and 9 or equal to -1",
-        ),
-        (
-            "compression.type",
-            "GZIP",
-            "Invalid value GZIP for configuration compression.type: String must be one of: "
-            "uncompressed, zstd, lz4, snappy, gzip, producer",
-        ),
-        (
-            "min.cleanable.dirty.ratio",
-            "1.5",
-            "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: Value must be no more than 1",
-        ),
-        (
-            "cleanup.policy",
-            "Delete",
-            "Invalid value Delete for configuration cleanup.policy: String must be one of: compact, delete",
-        ),
-        ("cleanup.policy", "compact,", "Configuration 'cleanup.policy' values must not be empty."),
+        ("retention.ms", "-2", "is too small, the least is -1"),
+        ("segment.bytes", "100", "is too small, the least is 1048576"),
+        ("compression.lz4.level", "18", "is too large, the most is 17"),
+        ("compression.gzip.level", "0", "is not a level: 1 to 9, or -1 for the usual one"),
+        ("compression.type", "GZIP", "is none of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("min.cleanable.dirty.ratio", "1.5", "is too large, the most is 1"),
+        ("cleanup.policy", "Delete", "is none of compact, delete"),
+        ("cleanup.policy", "compact,", "has an empty item"),
         (
             "leader.replication.throttled.replicas",
             "*,0:1",
-            "Invalid value [*, 0:1] for configuration leader.replication.throttled.replicas: "
-            "leader.replication.throttled.replicas must be the literal '*' or a list of replicas in the "
-            "following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            "is neither * nor PARTITION:BROKER, separated by commas",
         ),
     ],
 )
-def test_a_value_outside_the_permitted_ones_is_refused_in_kafkas_words(name, text, message):
+def test_a_value_outside_the_permitted_ones_is_refused(name, text, why):
     with pytest.raises(InvalidConfig) as refusal:
         TOPIC_CONFIGS[name].parse(text)
-    assert str(refusal.value) == message
+    assert str(refusal.value) == f'{name}: "{text}" {why}'
 
 
 @pytest.mark.parametrize(
@@ -161,26 +133,26 @@ def test_a_share_group_may_start_at_an_end_or_some_time_ago(text):
     "text", ["Latest", "by_duration:x", "by_duration:-P1D", "by_duration:P", "by_duration:PT"]
 )
 def test_a_share_group_starts_nowhere_else(text):
-    with pytest.raises(InvalidConfig, match="must be either 'earliest', 'latest' or of the format"):
+    with pytest.raises(InvalidConfig, match="is none of latest, earliest and by_duration"):
         GROUP_CONFIGS["share.auto.offset.reset"].parse(text)
 
 
 def test_lists_that_must_not_be_empty_say_what_they_may_hold():
-    with pytest.raises(InvalidConfig, match=r"must not be empty. Valid values include: any non-empty value"):
+    with pytest.raises(InvalidConfig, match=r"listeners: the list is empty$"):
         BROKER_CONFIGS["listeners"].parse("")
-    with pytest.raises(InvalidConfig, match=r"Valid values include: \[broker, controller\]"):
+    with pytest.raises(InvalidConfig, match="the list is empty; it takes broker, controller"):
         BROKER_CONFIGS["process.roles"].parse("")
 
 
 def test_some_choices_do_not_mind_upper_and_lower_case():
     definition = BROKER_CONFIGS["group.consumer.migration.policy"]
     assert definition.parse("Upgrade") == "Upgrade"
-    with pytest.raises(InvalidConfig, match="case insensitive"):
+    with pytest.raises(InvalidConfig, match="in capitals or not"):
         definition.parse("sideways")
 
 
 def test_a_class_name_may_not_be_empty_where_kafka_wants_one():
-    with pytest.raises(InvalidConfig, match="String must be non-empty"):
+    with pytest.raises(InvalidConfig, match="the value is empty"):
         BROKER_CONFIGS["remote.log.metadata.manager.class.name"].parse("")
 
 

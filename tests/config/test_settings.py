@@ -152,15 +152,15 @@ def test_variables_that_kubernetes_makes_of_a_service_are_no_settings():
         ({"flags": {"xyzzy": "3"}}, "the command line: unknown setting xyzzy"),
         (
             {"flags": {"num.partitions": "0"}},
-            "the command line: Invalid value 0 for configuration num.partitions: Value must be at least 1",
+            'the command line: num.partitions: "0" is too small, the least is 1',
         ),
         (
             {"environ": {"KBROKER_NODE_ID": "one"}},
-            "the environment: Invalid value one for configuration node.id: Not a number of type INT",
+            'the environment: node.id: "one" is not a whole number',
         ),
         (
             {"flags": {"log.retention.ms": "0"}},
-            "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+            "log.retention.ms: 0 keeps nothing; give at least 1, or -1 for no limit",
         ),
     ],
 )
@@ -214,23 +214,22 @@ def test_negative_retention_is_unlimited():
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        ({"nope": "1", "retention.ms": "x"}, "Unknown topic config name: nope"),
-        ({"retention.ms": "x"}, "Not a number of type LONG"),
+        ({"nope": "1", "retention.ms": "x"}, "nope: topics have no such config"),
+        ({"retention.ms": "x"}, 'retention.ms: "x" is not a whole number'),
         (
             {"min.compaction.lag.ms": "2000", "max.compaction.lag.ms": "1000"},
-            "conflict topic config setting min.compaction.lag.ms (2000) > max.compaction.lag.ms (1000)",
+            "min.compaction.lag.ms: 2000 is more than max.compaction.lag.ms, 1000",
         ),
         (
             {"remote.storage.enable": "true"},
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage.",
+            "remote.storage.enable: this broker has no remote storage",
         ),
     ],
 )
-def test_configs_that_a_topic_may_not_have_are_refused_in_kafkas_words(configs, message):
+def test_configs_that_a_topic_may_not_have_are_refused(configs, message):
     with pytest.raises(InvalidConfig) as refusal:
         Settings.load().check_topic_configs(configs)
-    assert message in str(refusal.value)
+    assert str(refusal.value) == message
 
 
 def test_loading_settings_does_not_load_yaml():

@@ -113,7 +113,7 @@ class Topics:
     ) -> Pending[Topic]:
         """Make a topic whose parameters are checked. The result comes when it is durable and visible."""
         self.check_new(name)
-        return self._insert(Topic(name, _new_id(), partitions, leader_epoch_base, configs))
+        return self._insert(Topic(name, new_topic_id(), partitions, leader_epoch_base, configs))
 
     def adopt(self, topic: Topic) -> Pending[Topic]:
         """Take in a topic whose files exist already."""
@@ -194,7 +194,8 @@ def _collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _new_id() -> bytes:
+def new_topic_id() -> bytes:
+    """A random one that no topic has."""
     while True:
         topic_id = bytearray(os.urandom(16))
         topic_id[6] = topic_id[6] & 0x0F | 0x40  # a version 4 UUID

@@ -32,6 +32,10 @@ COMMANDS = {
     "config": "config",
     "cluster": "cluster",
     "ping": "ping",
+    "dump": "dump",
+    "verify": "verify",
+    "import": "import_data",
+    "pipeline": "pipeline",
 }
 
 

@@ -110,8 +110,7 @@ def alter(
         results = alter_configs(client, kind, names, configs, unset, dry_run=dry_run)
     done = "could be altered" if dry_run else "altered"
     outcomes = [
-        {kind: name, "ok": problem is None, "result": problem or done}
-        for name, problem in results.items()
+        {kind: name, "ok": problem is None, "result": problem or done} for name, problem in results.items()
     ]
     if arguments.json:
         print_json(outcomes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -49,8 +49,9 @@ class Members:
     def stop(self, name: str) -> None:
         self._consumers.pop(name).close()
 
-    def poll(self) -> None:
-        for consumer in self._consumers.values():
+    def poll(self, *names: str) -> None:
+        """Poll these members, or all."""
+        for consumer in [self._consumers[name] for name in names] or self._consumers.values():
             for message in consumer.consume(100, 0.005):
                 if message.error():
                     raise KafkaException(message.error())
@@ -63,15 +64,17 @@ class Members:
         """How many partitions each member owns, in the order they were started."""
         return [len(self.owned(name)) for name in self._consumers]
 
-    def poll_until(self, condition: Callable[[], bool], seconds: float = 60) -> float:
-        """Poll all members until the condition holds; returns how long that took."""
+    def poll_until(
+        self, condition: Callable[[], bool], seconds: float = 60, only: Sequence[str] = ()
+    ) -> float:
+        """Poll all members, or only these, until the condition holds; returns how long that took."""
         started = time.monotonic()
         while not condition():
             if time.monotonic() - started > seconds:
                 raise AssertionError(
                     f"not within {seconds:g} s; owned: {self.counts()}, read: {len(self.consumed)}"
                 )
-            self.poll()
+            self.poll(*only)
         return time.monotonic() - started
 
     def __enter__(self) -> Self:

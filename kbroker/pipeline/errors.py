@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kbroker.cli import FAILED, FOUND, UNREACHABLE
+
 
 class PipelineError(Exception):
-    """Ends the command with its message; the message says what to do about it."""
+    """Ends the command with its message, which says what to do about it, and its exit code."""
+
+    exit_code = FAILED
 
 
 class SparkMissing(PipelineError):
@@ -17,8 +21,16 @@ class JarUnavailable(PipelineError):
     """A pinned jar is neither cached nor downloadable."""
 
 
+class KafkaUnreachable(PipelineError):
+    """No broker answers."""
+
+    exit_code = UNREACHABLE
+
+
 class SpecError(PipelineError):
     """The declared file has errors: each a line and a sentence."""
+
+    exit_code = FOUND
 
     def __init__(self, path: str, problems: list[Problem]) -> None:
         self.problems = sorted(problems)

@@ -47,7 +47,8 @@ def locked() -> tuple[Jar, ...]:
     """The lock file's jars."""
     lines = (line.strip() for line in LOCK_FILE.read_text().splitlines())
     entries = (line.split() for line in lines if line and not line.startswith("#"))
-    return tuple(Jar(*coordinates.split(":"), sha256) for coordinates, sha256 in entries)
+    pinned = ((*coordinates.split(":"), sha256) for coordinates, sha256 in entries)
+    return tuple(Jar(group, artifact, version, sha256) for group, artifact, version, sha256 in pinned)
 
 
 def version(artifact: str) -> str:

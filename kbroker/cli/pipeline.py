@@ -1,0 +1,134 @@
+"""`kbroker pipeline`: declared Spark jobs from topics to tables. Only actions that run Spark import it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kbroker.pipeline.spec import Pipeline
+
+_DESCRIPTION = """\
+Run data pipelines on Spark: topics to tables, declared in one YAML file (its options: docs/pipeline.md).
+Needs the extra: pip install 'kbroker[spark]'."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("pipeline", help="run data pipelines on Spark", description=_DESCRIPTION)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    run = _action(actions, "run", "run a pipeline until it is stopped, or is done", run_pipeline)
+    run.add_argument("--once", action="store_true", help="process what is there now, then end")
+    run.add_argument("--dry-run", action="store_true", help="show the plan and the schemas, write nothing")
+
+    _action(actions, "check", "explain what is wrong with a file, without Spark", check)
+
+    status = _action(actions, "status", "lag, last batch, rows per second, rejected rows", show_status)
+    status.add_argument("--watch", action="store_true", help="show it again every second, until Ctrl-C")
+
+    replay = _action(actions, "replay", "write a range of time again, without duplicates", replay_range)
+    replay.add_argument(
+        "--from", dest="start", required=True, metavar="TIME", help="2026-01-31T10:00, in UTC"
+    )
+    replay.add_argument("--to", dest="end", required=True, metavar="TIME", help="the moment after the range")
+    replay.add_argument("--sink", action="append", metavar="NAME", help="only this one; any number of times")
+
+    init = actions.add_parser("init", help="write a commented example")
+    init.add_argument("file", nargs="?", default="pipeline.yml", type=Path)
+    init.set_defaults(run=write_example)
+
+    demo = actions.add_parser("demo", help="a broker, a day of orders, three tables and a chart: one command")
+    demo.add_argument("--orders", type=int, default=20_000, metavar="N", help="how many (default 20000)")
+    demo.add_argument("--keep", type=Path, metavar="DIR", help="keep the file, the topic and the tables here")
+    demo.set_defaults(run=run_demo)
+
+
+def _action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("file", type=Path, help="the pipeline's YAML file")
+    parser.set_defaults(run=lambda arguments: _told(run, arguments))
+    return parser
+
+
+def _told(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run an action; an error of the pipeline becomes one of the command line."""
+    from kbroker.cli.errors import CommandFailed
+    from kbroker.pipeline.errors import PipelineError
+
+    try:
+        return run(arguments)
+    except PipelineError as error:
+        raise CommandFailed(str(error), error.exit_code) from None
+
+
+def run_pipeline(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import commands
+
+    return commands.run(_loaded(arguments.file), once=arguments.once, dry_run=arguments.dry_run)
+
+
+def check(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import checks
+
+    pipeline = _loaded(arguments.file)
+    for problem in checks.warnings(pipeline):
+        _say(f"{arguments.file}:{problem.line}: warning: {problem.message}")
+    _say(f"{arguments.file} is good; its sinks: {', '.join(pipeline.sinks)}")
+    return 0
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import kafka_client, status
+
+    pipeline = _loaded(arguments.file)
+    with kafka_client.connected(pipeline) as client:
+        while True:
+            text = status.render(status.status(pipeline, client))
+            _say(("\x1b[H\x1b[2J" if arguments.watch and sys.stdout.isatty() else "") + text)
+            if not arguments.watch:
+                return 0
+            time.sleep(1)
+
+
+def replay_range(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import commands
+
+    return commands.replay_range(_loaded(arguments.file), arguments.start, arguments.end, arguments.sink)
+
+
+def write_example(arguments: argparse.Namespace) -> int:
+    from kbroker.cli.errors import CommandFailed
+    from kbroker.pipeline.demo import EXAMPLE
+
+    try:
+        with arguments.file.open("x") as file:
+            file.write(EXAMPLE.read_text())
+    except FileExistsError:
+        raise CommandFailed(f"{arguments.file} is there already") from None
+    _say(f"wrote {arguments.file}. Try it: kbroker pipeline check {arguments.file}")
+    return 0
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import commands
+
+    return _told(lambda given: commands.run_demo(given.keep, given.orders), arguments)
+
+
+def _loaded(path: Path) -> Pipeline:
+    from kbroker.pipeline import reading
+
+    return reading.load(path)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201

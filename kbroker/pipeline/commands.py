@@ -1,0 +1,81 @@
+"""The actions of `kbroker pipeline` that need Spark; also what spark-submit runs (submit.py)."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kbroker.pipeline import demo, kafka_client, plan, replay, runner
+from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.live import Display
+from kbroker.pipeline.render import table
+from kbroker.pipeline.session import create_session, require_spark
+
+if TYPE_CHECKING:
+    from kbroker.pipeline.spec import Pipeline
+
+
+def run(pipeline: Pipeline, *, once: bool = False, dry_run: bool = False) -> int:
+    """Until the queries are done, or SIGTERM or Ctrl-C; exit code 1 when one is beyond help."""
+    _prepare()
+    if once:
+        pipeline = runner.once(pipeline)
+    with kafka_client.connected(pipeline) as client:  # before Spark: a missing topic is known at once
+        runner.check_sources(pipeline, client)
+    spark = create_session(pipeline.name, pipeline.spark)
+    try:
+        if dry_run:
+            _say(plan.describe(spark, pipeline))
+            return 0
+        job = runner.Runner(pipeline, spark)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: job.stop())
+        display = Display()
+        display.close(job.run(display))
+        return 0
+    finally:
+        spark.stop()
+
+
+def replay_range(pipeline: Pipeline, start: str, end: str, names: list[str] | None) -> int:
+    _prepare()
+    wanted = replay.Range(replay.parse_time(start), replay.parse_time(end))
+    if wanted.start_ms >= wanted.end_ms:
+        raise PipelineError("--from is before --to")
+    with ExitStack() as stack:
+        client = stack.enter_context(kafka_client.connected(pipeline))
+        spark = create_session(f"{pipeline.name}-replay", pipeline.spark)
+        stack.callback(spark.stop)
+        done = replay.replay(spark, pipeline, client, wanted, names)
+    rows = [(each.sink, each.records, each.reason and f"left out: {each.reason}") for each in done]
+    _say(table(("sink", "records read", ""), rows))
+    return 0
+
+
+def run_demo(directory: Path | None, count: int) -> int:
+    _prepare()
+    with ExitStack() as stack:
+        if directory is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kbroker-demo-")))
+        elif directory.exists() and any(directory.iterdir()):
+            raise PipelineError(f"{directory} is not empty")
+        directory.mkdir(parents=True, exist_ok=True)
+        demo.demo(directory.absolute(), count, _say)
+    return 0
+
+
+def _prepare() -> None:
+    require_spark()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
+    # Both tell of every lost connection; what matters of it comes as an error of ours.
+    for noisy in ("kafka", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201

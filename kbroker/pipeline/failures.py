@@ -1,0 +1,94 @@
+"""Why a query failed, in a sentence, and whether starting it again may help.
+
+Spark's messages are long and name classes; the table here knows those that people meet. Whatever the reason,
+the checkpoint stands where the last whole batch ended: the next start loses nothing and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Failure(NamedTuple):
+    message: str
+    may_pass: bool
+
+
+class _Known(NamedTuple):
+    pattern: re.Pattern[str]
+    message: str
+    may_pass: bool
+
+
+def _known(pattern: str, message: str, *, may_pass: bool = False) -> _Known:
+    return _Known(re.compile(pattern, re.DOTALL), message, may_pass)
+
+
+_TABLE = (
+    _known(
+        r"kbroker-rejected: ([^\n]*?)(?:\n|\. SQLSTATE| SQLSTATE|$)",
+        "a record was rejected: {0}. Give the source a dead_letter topic, or on_reject: drop",
+    ),
+    _known(
+        r"No space left on device",
+        "the disk is full. Nothing is lost: make room, and the query goes on where it was",
+        may_pass=True,
+    ),
+    _known(
+        r"Disk quota exceeded",
+        "the disk quota is used up. Nothing is lost: make room, and the query goes on where it was",
+        may_pass=True,
+    ),
+    _known(
+        r"failOnDataLoss|(?:Cannot fetch offset|KAFKA_DATA_LOSS)",
+        "records that were not read yet are gone from the topic (retention, deletion, or a topic created "
+        "anew). With the source's option failOnDataLoss: false the query goes on with what is there",
+    ),
+    _known(
+        r"UnknownTopicOrPartitionException|does not host this topic-partition",
+        "a topic is missing or was deleted",
+    ),
+    _known(
+        r"DELTA_(?:FAILED_TO_MERGE_FIELDS|MERGE_INCOMPATIBLE\w*)[^\n]*",
+        "the rows no longer fit the table: {whole}",
+    ),
+    _known(
+        r"A schema mismatch detected when writing to the Delta table",
+        "the rows no longer fit the table. merge_schema: true adds columns",
+    ),
+    _known(r"DELTA_CONCURRENT_\w+|Concurrent\w+Exception", "another writer changed the table", may_pass=True),
+    _known(
+        r"RecordTooLargeException[^\n]*",
+        "a record is larger than the broker or the topic takes: {whole}",
+    ),
+    _known(r"(?:Topic|Group|Cluster)AuthorizationException[^\n]*", "Kafka does not allow it: {whole}"),
+    _known(r"SaslAuthenticationException[^\n]*", "Kafka refuses the credentials: {whole}"),
+    _known(
+        r"TimeoutException|DisconnectException|Connection to node|ConnectException|NotLeaderOrFollower"
+        r"|NetworkException|Failed to construct kafka|CoordinatorNotAvailable|BrokerNotAvailable",
+        "the broker does not answer",
+        may_pass=True,
+    ),
+    _known(
+        r"STATE_STORE|StateSchemaNotCompatible|Provided schema doesn't match",
+        "the steps changed so that the state of the checkpoint no longer fits: undo the change, or give the "
+        "sink a new name (it then starts anew)",
+    ),
+)
+
+
+def explain(error: BaseException | str) -> Failure:
+    said = str(error)
+    for known in _TABLE:
+        found = known.pattern.search(said)
+        if found is not None:
+            return Failure(known.message.format(*found.groups(), whole=found[0].strip()), known.may_pass)
+    return Failure(_first_cause(said), may_pass=False)
+
+
+def _first_cause(said: str) -> str:
+    """The sentence that says most: the last "Caused by", else the first line."""
+    causes = re.findall(r"Caused by: ([^\n]+)", said)
+    text = causes[-1] if causes else said.strip().split("\n", 1)[0]
+    return text.split(" SQLSTATE")[0].strip() or "no reason given"

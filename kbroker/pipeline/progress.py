@@ -1,0 +1,122 @@
+"""What each query has done: Spark's progress reports, kept in the state directory, committed to a group.
+
+Invariant: a batch is counted once, whatever the number of reports and restarts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kbroker.pipeline.state import State, parse_offsets
+from kbroker.pipeline.views import REJECTED
+
+if TYPE_CHECKING:
+    from kbroker.pipeline.kafka_client import KafkaClient
+
+logger = logging.getLogger("kbroker.pipeline")
+Offsets = dict[str, dict[int, int]]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Of one query, over all its runs."""
+
+    query: str
+    batch: int = -1
+    timestamp: str = ""
+    rows: int = 0
+    rejected: int = 0
+    last_rows: int = 0
+    rows_per_second: float = 0.0
+    offsets: Offsets = field(default_factory=dict)
+    latest: Offsets = field(default_factory=dict)
+    _offsets_changed: bool = False
+
+    @classmethod
+    def load(cls, state: State, query: str) -> Progress:
+        kept = state.read_progress(query)
+        return cls(
+            query,
+            batch=kept.get("batch", -1),
+            timestamp=kept.get("timestamp", ""),
+            rows=kept.get("rows", 0),
+            rejected=kept.get("rejected", 0),
+            last_rows=kept.get("last_rows", 0),
+            rows_per_second=kept.get("rows_per_second", 0.0),
+        )
+
+    def take(self, reports: Iterable[Mapping[str, Any]]) -> bool:
+        """Add Spark's newest reports; says whether anything is new."""
+        news = False
+        for report in reports:
+            self._take_offsets(report)
+            if report["batchId"] <= self.batch:
+                continue
+            self.batch = int(report["batchId"])
+            self.timestamp = str(report["timestamp"])
+            count = int(report["numInputRows"])
+            if count:
+                self.last_rows = count
+                self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
+            self.rows += count
+            for metrics in (report.get("observedMetrics") or {}).values():
+                self.rejected += int(_metric(metrics, REJECTED))
+            news = True
+        return news
+
+    def _take_offsets(self, report: Mapping[str, Any]) -> None:
+        for source in report.get("sources") or ():
+            for topic, partitions in parse_offsets(source.get("endOffset")).items():
+                if self.offsets.get(topic) != partitions:
+                    self.offsets[topic] = partitions
+                    self._offsets_changed = True
+            for topic, partitions in parse_offsets(source.get("latestOffset")).items():
+                self.latest[topic] = partitions
+
+    @property
+    def behind(self) -> int:
+        """Records that were there at the last report and are not written yet."""
+        return lag(self.offsets, self.latest)
+
+    def save(self, state: State) -> None:
+        state.write_progress(
+            self.query,
+            {
+                "batch": self.batch,
+                "timestamp": self.timestamp,
+                "rows": self.rows,
+                "rejected": self.rejected,
+                "last_rows": self.last_rows,
+                "rows_per_second": self.rows_per_second,
+            },
+        )
+
+    def commit(self, client: KafkaClient, group: str) -> None:
+        """Commit new offsets to the group; a refusal is told and does not stop the job."""
+        from kafka.errors import KafkaError
+
+        if not self._offsets_changed or not self.offsets:
+            return
+        try:
+            client.commit(group, self.offsets)
+            self._offsets_changed = False
+        except KafkaError as error:
+            logger.warning("cannot commit progress as group %s: %s", group, error)
+
+
+def lag(offsets: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]]) -> int:
+    """How many records lie between; a partition without offset has not been read at all."""
+    return sum(
+        max(0, end - offsets.get(topic, {}).get(partition, 0))
+        for topic, partitions in ends.items()
+        for partition, end in partitions.items()
+    )
+
+
+def _metric(metrics: Any, name: str) -> int:
+    if isinstance(metrics, Mapping):
+        return int(metrics.get(name) or 0)
+    return int(getattr(metrics, name, 0) or 0)

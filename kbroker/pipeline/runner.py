@@ -1,0 +1,210 @@
+"""Run a declared job: every sink's query and the dead letters', until they are done, stopped or beyond help.
+
+A query that fails for a reason that may pass is started again from its checkpoint, with growing pauses, for
+`retry_for` after its last batch. Any other failure stops all queries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kbroker.pipeline import decoding, failures, graph, kafka_client, sinks, views
+from kbroker.pipeline.durations import milliseconds
+from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.kafka_client import KafkaClient
+from kbroker.pipeline.progress import Progress
+from kbroker.pipeline.spec import Pipeline, Sink, Source, Trigger
+from kbroker.pipeline.state import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("kbroker.pipeline")
+LONGEST_PAUSE_SECONDS = 30.0
+Observer = Callable[[list[Progress]], None]
+
+
+class Query:
+    """One streaming query over its restarts."""
+
+    def __init__(self, name: str, start: Callable[[], StreamingQuery], progress: Progress) -> None:
+        self.name = name
+        self.progress = progress
+        self._start = start
+        self._running: StreamingQuery | None = None
+        self._failing_since: float | None = None
+        self._pause = 1.0
+        self._start_at = 0.0
+        self.done = False
+
+    def step(self, now: float, retry_seconds: float) -> None:
+        """Start, look at or restart the query; raises PipelineError when it is beyond help."""
+        if self.done:
+            return
+        if self._running is None:
+            if now < self._start_at:
+                return
+            try:
+                self._running = self._start()
+            except PipelineError:
+                raise
+            except Exception as error:
+                self._failed(error, now, retry_seconds)
+            return
+        if self.progress.take(self._running.recentProgress):
+            self._failing_since, self._pause = None, 1.0
+        if self._running.isActive:
+            return
+        reason = self._running.exception()
+        self._running = None
+        if reason is None:
+            self.done = True
+        else:
+            self._failed(reason, now, retry_seconds)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.stop()
+            self.progress.take(self._running.recentProgress)
+            self._running = None
+
+    def _failed(self, error: BaseException, now: float, retry_seconds: float) -> None:
+        failure = failures.explain(error)
+        logger.debug("query %s: %s", self.name, error)
+        since = self._failing_since if self._failing_since is not None else now
+        self._failing_since = since
+        if not failure.may_pass:
+            raise PipelineError(f"{self.name}: {failure.message}")
+        if now - since > retry_seconds:
+            raise PipelineError(f"{self.name}: {failure.message}; given up after {now - since:.0f} s")
+        logger.warning("%s: %s; trying again in %.0f s", self.name, failure.message, self._pause)
+        self._start_at = now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+
+class Runner:
+    def __init__(self, pipeline: Pipeline, spark: SparkSession) -> None:
+        self.pipeline = pipeline
+        self._spark = spark
+        self._state = State(pipeline.state)
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Ask `run` to stop its queries and return; from a signal handler or another thread."""
+        self._stopping.set()
+
+    def run(self, observer: Observer | None = None, pause_seconds: float = 0.25) -> list[Progress]:
+        """Returns what each query has done, when all are done or `stop` was called."""
+        with ExitStack() as stack:
+            stack.enter_context(self._state.locked())
+            client = stack.enter_context(kafka_client.connected(self.pipeline))
+            check_sources(self.pipeline, client)
+            create_targets(self.pipeline, client)
+            queries = list(self._queries())
+            stack.callback(self._finish, queries, client)
+            retry_seconds = milliseconds(self.pipeline.retry_for) / 1000
+            while not self._stopping.is_set() and not all(query.done for query in queries):
+                for query in queries:
+                    query.step(time.monotonic(), retry_seconds)
+                self._keep(queries, client)
+                if observer is not None:
+                    observer([query.progress for query in queries])
+                self._stopping.wait(pause_seconds)
+        return [query.progress for query in queries]
+
+    def _keep(self, queries: list[Query], client: KafkaClient) -> None:
+        for query in queries:
+            query.progress.save(self._state)
+            if self.pipeline.progress_group is not None:
+                query.progress.commit(client, f"{self.pipeline.progress_group}.{query.name}")
+
+    def _finish(self, queries: list[Query], client: KafkaClient) -> None:
+        for query in queries:
+            query.stop()
+        self._keep(queries, client)
+
+    def _queries(self) -> Iterator[Query]:
+        for sink in self.pipeline.sinks.values():
+            yield self._query(sink.name, self._sink_starter(sink))
+        for source in self.pipeline.sources.values():
+            if source.dead_letter is not None:
+                yield self._query(f"{source.name}.dead_letter", self._dead_letter_starter(source))
+
+    def _query(self, name: str, start: Callable[[], StreamingQuery]) -> Query:
+        return Query(name, start, Progress.load(self._state, name))
+
+    def _sink_starter(self, sink: Sink) -> Callable[[], StreamingQuery]:
+        def start() -> StreamingQuery:
+            frame = sink_frame(self._spark, self.pipeline, sink)
+            sinks.check_schema(self._spark, sink, frame)
+            return sinks.start(self.pipeline, sink, frame, self._state.checkpoint(sink.name))
+
+        return start
+
+    def _dead_letter_starter(self, source: Source) -> Callable[[], StreamingQuery]:
+        topic = source.dead_letter
+        assert topic is not None
+        name = f"{source.name}.dead_letter"
+
+        def start() -> StreamingQuery:
+            built = views.build(self._spark, self.pipeline, only=frozenset({source.name}))
+            letters = decoding.dead_letters(built.decoded[source.name], source, self.pipeline.name)
+            trigger = _dead_letter_trigger(self.pipeline)
+            return sinks.start_kafka(
+                self.pipeline, letters, topic, name, self._state.checkpoint(name), trigger
+            )
+
+        return start
+
+
+def sink_frame(spark: SparkSession, pipeline: Pipeline, sink: Sink) -> DataFrame:
+    """The stream that a sink writes."""
+    upstream = graph.sink_lineage(pipeline, sink)
+    # Continuous processing has no operator for counts.
+    counted = sink.trigger.kind != "continuous"
+    return views.build(spark, pipeline, counted=counted, only=upstream.names).frames[sink.view]
+
+
+def check_sources(pipeline: Pipeline, client: KafkaClient) -> None:
+    """Topics to read must be there."""
+    there = client.topics()
+    for source in pipeline.sources.values():
+        missing = [topic for topic in source.named_topics() if topic not in there]
+        if missing:
+            raise PipelineError(
+                f"line {source.line}: source {source.name!r}: there is no topic {', '.join(missing)} at "
+                f"{pipeline.bootstrap_servers}"
+            )
+
+
+def create_targets(pipeline: Pipeline, client: KafkaClient) -> None:
+    """Topics to write are made where they are missing, with the broker's defaults."""
+    there = client.topics()
+    written = [sink.target for sink in pipeline.sinks.values() if sink.kind == "kafka"]
+    written += [source.dead_letter for source in pipeline.sources.values() if source.dead_letter]
+    for topic in written:
+        if topic not in there:
+            client.create_topic(topic)
+
+
+def once(pipeline: Pipeline) -> Pipeline:
+    """The same job with every sink running over what is there now, then ending."""
+    now = Trigger("available_now")
+    changed = {name: dataclasses.replace(sink, trigger=now) for name, sink in pipeline.sinks.items()}
+    return dataclasses.replace(pipeline, sinks=changed)
+
+
+def _dead_letter_trigger(pipeline: Pipeline) -> Trigger:
+    """Ends with the sinks where they all end; else their shortest interval."""
+    triggers = [sink.trigger for sink in pipeline.sinks.values()]
+    if all(trigger.kind == "available_now" for trigger in triggers):
+        return Trigger("available_now")
+    intervals = [trigger.interval for trigger in triggers if trigger.kind == "interval"]
+    return Trigger("interval", min(intervals, key=milliseconds, default="1 second"))

@@ -146,7 +146,7 @@ def parse(frame: memoryview, peer: Peer, now_ms: int) -> Request:
     if len(frame) < 8:
         raise BadRequest(f"a frame of {len(frame)} bytes is too short for a request header")
     api_key, version = _KEY_AND_VERSION.unpack_from(frame)
-    if api_key == _API_VERSIONS and version > BY_KEY[_API_VERSIONS].max_version:
+    if api_key == _API_VERSIONS and not 0 <= version <= BY_KEY[_API_VERSIONS].max_version:
         return _unsupported_api_versions(frame, peer, now_ms, version)
     endpoint = _endpoints.get((api_key, version)) or _bind(api_key, version)
     if api_key != _PRODUCE and len(frame) > _MAX_PLAIN_BYTES:

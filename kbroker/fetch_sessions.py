@@ -130,7 +130,10 @@ class FetchSessions:
     def begin(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
         """What this request asks for. Raises ApiError when its session is not what it thinks."""
         uses_topic_ids = version >= 13
-        asked = list(_partitions(request, uses_topic_ids))
+        # A partition that is named twice is asked for once, as the last one says.
+        asked = list(
+            {(each.topic, each.partition): each for each in _partitions(request, uses_topic_ids)}.values()
+        )
         if version < 7 or request.session_epoch == _FINAL_EPOCH:
             self._sessions.pop(request.session_id, None)
             return Fetch(asked, None, incremental=False)

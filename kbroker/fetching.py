@@ -30,7 +30,7 @@ _BUDGET_STEP = 1024 * 1024
 class PartitionRead:
     """What became of one partition."""
 
-    __slots__ = ("asked", "diverging", "error", "log", "slice", "topic")
+    __slots__ = ("asked", "diverged_log", "diverging", "error", "log", "slice", "topic")
 
     def __init__(self, asked: FetchedPartition, topic: Topic | None) -> None:
         self.asked = asked
@@ -39,6 +39,7 @@ class PartitionRead:
         self.slice: Slice | None = None
         self.error: ErrorCode = ErrorCode.NONE
         self.diverging: EpochEndOffset | None = None
+        self.diverged_log: Log | None = None
 
 
 class Fetching:
@@ -132,12 +133,14 @@ class Fetching:
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             log = self._broker.log(topic, asked.partition)
-            leader_epochs.check(asked.current_leader_epoch, self._broker.leader_epoch(topic))
+            if asked.current_leader_epoch >= 0:
+                leader_epochs.check(asked.current_leader_epoch, self._broker.leader_epoch(topic))
             if asked.last_fetched_epoch >= 0:
                 read.diverging = _divergence(log, asked)
             if read.diverging is None:
                 read.log = log
             else:
+                read.diverged_log = log
                 self._failed = True
         except Exception as error:
             self._fail(read, error)
@@ -257,7 +260,10 @@ class Fetching:
 
 
 def _divergence(log: Log, asked: FetchedPartition) -> EpochEndOffset | None:
+    """Where the reader's log and ours part, if they do."""
     end = leader_epochs.end_offset(log, asked.last_fetched_epoch)
+    if end.leader_epoch < 0 or end.end_offset < 0:
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if end.leader_epoch < asked.last_fetched_epoch or end.end_offset < asked.fetch_offset:
         return end
     return None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
 
+_METADATA_TOPIC = "__cluster_metadata"
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
@@ -42,6 +43,8 @@ def check_count(broker: Broker, topics: Sequence[CreatableTopic]) -> None:
 def check_new_topic(broker: Broker, asked: CreatableTopic) -> NewTopic:
     """The topic as it would be created. Raises ApiError if it may not be."""
     check_name(asked.name)
+    if asked.name == _METADATA_TOPIC:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"The name '{asked.name}' is reserved.")
     if asked.name in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The name '{asked.name}' is reserved.")
     broker.topics.check_new(asked.name)
@@ -68,12 +71,12 @@ def _partition_count(broker: Broker, asked: CreatableTopic) -> int:
         _check_consecutive(asked.assignments)
         check_assignments(broker, asked.assignments)
         return len(asked.assignments)
-    if asked.replication_factor not in (-1, 1):
-        problem = "above the number of brokers, 1" if asked.replication_factor > 1 else "not positive"
-        raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The replication factor {asked.replication_factor} is {problem}.",
-        )
+    factor = asked.replication_factor
+    if factor == -1:
+        factor = broker.settings["default.replication.factor"]
+    if factor != 1:
+        problem = "above the number of brokers, 1" if factor > 1 else "not positive"
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor {factor} is {problem}.")
     if asked.num_partitions == -1:
         return int(broker.settings["num.partitions"])
     if asked.num_partitions < 1:

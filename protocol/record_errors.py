@@ -17,12 +17,12 @@ class CorruptRecord(RecordError):
 class InvalidRecord(RecordError):
     """The bytes are intact, but what they say breaks a rule of the record format.
 
-    `index` is the position in its batch of the record at fault, -1 where no single record is.
+    `indexes` are the positions in their batch of the records at fault, where it is about single records.
     """
 
-    def __init__(self, message: str, index: int = -1) -> None:
+    def __init__(self, message: str, *indexes: int) -> None:
         super().__init__(message)
-        self.index = index
+        self.indexes = indexes
 
 
 class DecompressedTooLarge(InvalidRecord):

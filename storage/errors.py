@@ -23,7 +23,14 @@ class RecordListTooLarge(StorageError):
 
 
 class InvalidTimestamp(StorageError):
-    """A CreateTime outside message.timestamp.before.max.ms / message.timestamp.after.max.ms."""
+    """A CreateTime outside message.timestamp.before.max.ms / message.timestamp.after.max.ms.
+
+    `indexes` are the positions in their batch of the records at fault.
+    """
+
+    def __init__(self, message: str, *indexes: int) -> None:
+        super().__init__(message)
+        self.indexes = indexes
 
 
 class ProducerError(StorageError):

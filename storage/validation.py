@@ -21,6 +21,7 @@ from kbroker.protocol.records import (
     read_header,
     recompress,
     stamp_append_time,
+    stamp_create_time,
     validate_records,
 )
 from kbroker.storage.config import LOG_APPEND_TIME, MAX_LONG, LogConfig
@@ -72,7 +73,11 @@ class BatchRules:
     def apply(self, batch: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """The batch as it is to be appended: patched in place, or a new one."""
         if header.attributes & _LOG_APPEND_TIME_BIT:
-            raise InvalidTimestamp("a producer does not set the timestamp type LogAppendTime")
+            if self.append_time or header.max_timestamp == NO_TIMESTAMP:
+                raise InvalidTimestamp(
+                    "a producer does not set the timestamp type LogAppendTime", *range(header.record_count)
+                )
+            stamp_create_time(batch, header.max_timestamp)
         if self._validate:
             validate_records(batch)
         self._check_records(batch, header, now_ms)
@@ -88,17 +93,22 @@ class BatchRules:
         return batch, read_header(batch)
 
     def _check_records(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        earliest = now_ms - self._before_ms if self._before_ms != MAX_LONG and not self.append_time else None
+        earliest = now_ms - self._before_ms if self._before_ms != MAX_LONG else -MAX_LONG
         latest = now_ms + self._after_ms
-        if header.max_timestamp > latest and not self.append_time:
-            raise InvalidTimestamp(f"timestamp {header.max_timestamp} is after {latest}")
-        if not self._compact and earliest is None:
+        bounded = not self.append_time and (header.max_timestamp > latest or self._before_ms != MAX_LONG)
+        if not self._compact and not bounded:
             return
+        keyless: list[int] = []
+        outside: list[int] = []
         for index, record in enumerate(iter_records(batch)):
             if self._compact and record.key is None:
-                raise InvalidRecord("a compacted topic takes no record without a key", index)
-            if earliest is not None and NO_TIMESTAMP != record.timestamp < earliest:
-                raise InvalidTimestamp(f"timestamp {record.timestamp} is before {earliest}")
+                keyless.append(index)
+            if bounded and record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest:
+                outside.append(index)
+        if keyless:
+            raise InvalidRecord("a compacted topic takes no record without a key", *keyless)
+        if outside:
+            raise InvalidTimestamp(f"a timestamp is not between {earliest} and {latest}", *outside)
 
 
 def target_codec(compression_type: str) -> int | None:

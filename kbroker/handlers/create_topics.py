@@ -21,6 +21,7 @@ from kbroker.protocol.messages.create_topics import (
 )
 from kbroker.storage.pending import Pending
 from kbroker.topic_creation import NewTopic, check_count, check_new_topic
+from kbroker.topics import new_topic_id
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -49,7 +50,7 @@ def _create(
 ) -> CreatableTopicResult | Pending[CreatableTopicResult]:
     new = check_new_topic(broker, asked)
     if validate_only:
-        return _created(broker, new, bytes(16))
+        return _created(broker, new, new_topic_id())
     result: Pending[CreatableTopicResult] = Pending()
 
     def done(creation: Pending[Topic]) -> None:
@@ -66,12 +67,13 @@ def _created(broker: Broker, new: NewTopic, topic_id: bytes) -> CreatableTopicRe
     return CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=new.partitions,
         replication_factor=1,
         configs=[
             CreatableTopicConfigs(
                 name=config.name,
-                value=config.value,
+                value=new.configs.get(config.name, config.value),
                 read_only=config.read_only,
                 config_source=config.source,
                 is_sensitive=config.is_sensitive,
@@ -83,7 +85,7 @@ def _created(broker: Broker, new: NewTopic, topic_id: bytes) -> CreatableTopicRe
 
 def _refused(name: str, error: Exception) -> CreatableTopicResult:
     code, message = describe(error)
-    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
 
 
 def _without_repeats(topics: list[CreatableTopic]) -> list[CreatableTopic]:

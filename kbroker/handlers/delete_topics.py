@@ -1,8 +1,10 @@
-"""DeleteTopics 0–6: by name, from version 6 also by topic id (KIP-516)."""
+"""DeleteTopics 0–6: by name, from version 6 also by topic id (KIP-516).
+
+A topic that a request names more than once, by name or by id, is not deleted and answered once.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
@@ -22,46 +24,57 @@ if TYPE_CHECKING:
     from kbroker.topics import Topic
 
 _NO_ID = bytes(16)
+_FIRST_BY_ID = 6
+_FIRST_WITH_DISABLED = 3
+
+Result = DeletableTopicResult | Pending[DeletableTopicResult]
 
 
 def handle(
     broker: Broker, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse | Pending[DeleteTopicsResponse]:
-    if context.api_version >= 6:
+    if context.api_version >= _FIRST_BY_ID:
         asked = request.topics
     else:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    enabled = broker.settings["delete.topic.enable"]
-    seen = Counter(topic.name if topic.name is not None else topic.topic_id for topic in asked)
-    results: list[DeletableTopicResult | Pending[DeletableTopicResult]] = []
-    for topic in asked:
+    results: list[Result] = []
+    for same in _by_topic(broker, asked):
         try:
-            if not enabled:
-                code = (
-                    ErrorCode.INVALID_REQUEST
-                    if context.api_version < 3
-                    else ErrorCode.TOPIC_DELETION_DISABLED
-                )
-                raise ApiError(code, "delete.topic.enable is false.")
-            if topic.name is not None and topic.topic_id != _NO_ID:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "Name a topic by its name or its id, not both.")
-            if seen[topic.name if topic.name is not None else topic.topic_id] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "The topic is named twice.")
-            results.append(_delete(broker, _find(broker, topic)))
-        except Exception as error:
-            results.append(_result(topic.name, topic.topic_id, error))
+            results.append(_delete(broker, _only(broker, same, context.api_version)))
+        except ApiError as error:
+            results.append(_refused(same, error))
     return join(results, lambda responses: DeleteTopicsResponse(responses=responses))
 
 
-def _find(broker: Broker, asked: DeleteTopicState) -> Topic:
-    if asked.name is not None:
-        topic = broker.topics.get(asked.name)
+def _by_topic(broker: Broker, asked: list[DeleteTopicState]) -> list[list[DeleteTopicState]]:
+    """What was asked for, all that means the same topic together."""
+    groups: dict[str | bytes, list[DeleteTopicState]] = {}
+    for state in asked:
+        topic = broker.topics.get_by_id(state.topic_id)
+        key = state.name if state.name is not None else state.topic_id if topic is None else topic.name
+        groups.setdefault(key, []).append(state)
+    return list(groups.values())
+
+
+def _only(broker: Broker, same: list[DeleteTopicState], version: int) -> Topic:
+    """The topic to delete. Raises ApiError if it may not be."""
+    state = same[0]
+    if not broker.settings["delete.topic.enable"]:
+        disabled = version >= _FIRST_WITH_DISABLED
+        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
+        raise ApiError(code, "Topics cannot be deleted: delete.topic.enable is false.")
+    if (state.name is None) == (state.topic_id == _NO_ID):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id.")
+    if len(same) > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+    if state.name is not None:
+        topic = broker.topics.get(state.name)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        topic = broker.topics.get_by_id(asked.topic_id)
+        topic = broker.topics.get_by_id(state.topic_id)
         missing = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is None:
-        raise ApiError(missing)
+        raise ApiError(missing, "There is no such topic.")
     return topic
 
 
@@ -69,16 +82,18 @@ def _delete(broker: Broker, topic: Topic) -> Pending[DeletableTopicResult]:
     result: Pending[DeletableTopicResult] = Pending()
 
     def done(deletion: Pending[Topic]) -> None:
+        code, message = ErrorCode.NONE, None
         try:
             deletion.result()
-            result.resolve(_result(topic.name, topic.topic_id, None))
         except Exception as error:
-            result.resolve(_result(topic.name, topic.topic_id, error))
+            code, message = describe(error)
+        result.resolve(DeletableTopicResult(topic.name, topic.topic_id, code, message))
 
     broker.topics.delete(topic).then(done)
     return result
 
 
-def _result(name: str | None, topic_id: bytes, error: Exception | None) -> DeletableTopicResult:
-    code, message = (ErrorCode.NONE, None) if error is None else describe(error)
-    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
+def _refused(same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:
+    name = next((state.name for state in same if state.name is not None), None)
+    topic_id = next((state.topic_id for state in same if state.topic_id != _NO_ID), _NO_ID)
+    return DeletableTopicResult(name, topic_id, error.code, error.message)

@@ -31,10 +31,14 @@ def handle(
     names = sorted({topic.name for topic in request.topics}) or broker.topics.names()
     first_partition = 0
     if request.cursor is not None:
+        if request.cursor.partition_index < 0:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        if request.topics and request.cursor.topic_name not in names:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
         names = [name for name in names if name >= request.cursor.topic_name]
         if names and names[0] == request.cursor.topic_name:
             first_partition = request.cursor.partition_index
-    room = min(request.response_partition_limit, broker.settings["max.request.partition.size.limit"])
+    room = min(max(1, request.response_partition_limit), broker.settings["max.request.partition.size.limit"])
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     for name in names:
         if room <= 0:
@@ -60,7 +64,9 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         check_name(name)
     except ApiError as error:
         code = error.code
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+    )
 
 
 def _page(broker: Broker, topic: Topic, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:

@@ -27,10 +27,11 @@ from kbroker.storage.pending import Pending
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.context import RequestContext
-    from kbroker.fetch_sessions import Fetch
+    from kbroker.fetch_sessions import Fetch, FetchedPartition
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
 
 
@@ -42,6 +43,9 @@ def handle(
         fetch = broker.fetch_sessions.begin(request, version, context.now_ms)
     except ApiError as error:
         return FetchResponse(error_code=error.code)
+    if _replica_id(request, version) >= 0:  # there are no other brokers
+        reads = [_not_a_replica(each) for each in fetch.partitions]
+        return _response(broker, fetch, reads, context, committed=False)
     committed = request.isolation_level == _READ_COMMITTED
     fetching = Fetching(
         broker,
@@ -53,6 +57,16 @@ def handle(
         hard_limit=version < 3,
     )
     return mapped(fetching.start(), lambda reads: _response(broker, fetch, reads, context, committed))
+
+
+def _replica_id(request: FetchRequest, version: int) -> int:
+    return request.replica_id if version < 15 else request.replica_state.replica_id
+
+
+def _not_a_replica(asked: FetchedPartition) -> PartitionRead:
+    read = PartitionRead(asked, None)
+    read.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return read
 
 
 def refuse(request: FetchRequest, context: RequestContext, error: BaseException) -> FetchResponse:
@@ -107,8 +121,13 @@ def _partition(
     got = read.slice
     if got is None:
         data = _failed(read.asked.partition, read.error)
-        if read.diverging is not None:
+        if read.error in _UNKNOWN:
+            data.aborted_transactions = []
+        if read.diverging is not None and read.diverged_log is not None:
             data.diverging_epoch = EpochEndOffset(read.diverging.leader_epoch, read.diverging.end_offset)
+            data.high_watermark = read.diverged_log.high_watermark
+            data.last_stable_offset = read.diverged_log.last_stable_offset
+            data.log_start_offset = read.diverged_log.log_start_offset
         fenced = read.error == ErrorCode.FENCED_LEADER_EPOCH
         if fenced and read.topic is not None and context.api_version >= _LEADER_SINCE:
             data.current_leader = LeaderIdAndEpoch(broker.node_id, broker.leader_epoch(read.topic))

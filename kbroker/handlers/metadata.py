@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
@@ -30,11 +31,22 @@ if TYPE_CHECKING:
     from kbroker.topics import Topic
 
 _NO_ID = bytes(16)
+_FIRST_WITH_TOPIC_IDS = 10
+_FIRST_BY_TOPIC_ID = 12
 
 
 def handle(
     broker: Broker, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Pending[MetadataResponse]:
+    asked = request.topics
+    if asked is not None and context.api_version >= _FIRST_WITH_TOPIC_IDS:
+        by_id_too_early = context.api_version < _FIRST_BY_TOPIC_ID and any(
+            topic.name is None or topic.topic_id != _NO_ID for topic in asked
+        )
+        if by_id_too_early:
+            return _refused(asked, ErrorCode.INVALID_REQUEST)
+        if any(topic.name is None and topic.topic_id == _NO_ID for topic in asked):
+            return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
     host, port = broker.advertised(context)
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(broker.node_id, host, port, broker.rack)],
@@ -43,17 +55,37 @@ def handle(
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
-    asked = request.topics
     if asked is None or (not asked and context.api_version == 0):
         response.topics = [_known(broker, topic, request) for topic in broker.topics]
         return response
-    topics = [_topic(broker, topic, request, context) for topic in asked]
+    topics = [_topic(broker, topic, request, context) for topic in _once(broker, asked)]
 
     def answer(topics: list[MetadataResponseTopic]) -> MetadataResponse:
         response.topics = topics
         return response
 
     return join(topics, answer)
+
+
+def _refused(asked: list[MetadataRequestTopic], code: ErrorCode) -> MetadataResponse:
+    """The whole request makes no sense: nothing but the code is told."""
+    return MetadataResponse(
+        error_code=code,
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in asked
+        ],
+    )
+
+
+def _once(broker: Broker, asked: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+    """A topic that is named twice, by name or by id, is answered once."""
+    by_topic: dict[str | bytes | None, MetadataRequestTopic] = {}
+    for each in asked:
+        topic = broker.topics.get_by_id(each.topic_id) if each.topic_id != _NO_ID else None
+        key = topic.name if topic is not None else each.topic_id if each.topic_id != _NO_ID else each.name
+        by_topic.setdefault(key, each)
+    return by_topic.values()
 
 
 def _topic(
@@ -74,13 +106,17 @@ def _topic(
         return _known(broker, topic, request)
     try:
         check_name(name)
-        if name in INTERNAL_TOPICS or not (
-            request.allow_auto_topic_creation and broker.settings["auto.create.topics.enable"]
-        ):
+        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(broker)):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _create(broker, name, request)
     except ApiError as error:
         return _unknown(name, error)
+
+
+def _may_create(broker: Broker) -> bool:
+    """A default replication factor that one broker cannot give makes a topic unknown, not invalid."""
+    settings = broker.settings
+    return bool(settings["auto.create.topics.enable"] and settings["default.replication.factor"] == 1)
 
 
 def _create(broker: Broker, name: str, request: MetadataRequest) -> Pending[MetadataResponseTopic]:

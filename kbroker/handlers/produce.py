@@ -14,6 +14,7 @@ from kbroker.coordinators.transactions.errors import InvalidTxnState, Transactio
 from kbroker.dispatch import BadRequest, Unassigned
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.protocol.compression import ZSTD
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -22,9 +23,9 @@ from kbroker.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kbroker.protocol.record_batch import BATCH_OVERHEAD, MAGIC, batch_size_at, magic_at, read_header
+from kbroker.protocol.record_batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
 from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
-from kbroker.storage.errors import LogDeleted, ProducerError
+from kbroker.storage.errors import InvalidTimestamp, LogDeleted, ProducerError
 from kbroker.storage.interface import Appended
 from kbroker.storage.pending import Pending
 from kbroker.transactional_writes import Refusals, has_transactional_batches
@@ -36,10 +37,14 @@ if TYPE_CHECKING:
     from kbroker.topics import Topic
 
 _FIRST_WITH_BATCHES = 3
-_ZSTD = 4
+_MAGIC = 16  # where a batch of any format says which it is
+_ATTRIBUTES = 22  # the lower byte of a batch's attributes
+_LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
-# As in Kafka: of what the producer or the transaction is about, only INVALID_TXN_STATE is explained.
-_WITHOUT_MESSAGE = (CorruptRecord, LogDeleted, ProducerError, TransactionError)
+# As in Kafka: the log start is told with these refusals only, and of what the producer or the transaction is
+# about, only INVALID_TXN_STATE is explained.
+_WITH_LOG_START = (InvalidRecord, InvalidTimestamp, ProducerError)
+_WITHOUT_MESSAGE = (LogDeleted, ProducerError, TransactionError)
 
 
 def handle(
@@ -102,14 +107,20 @@ def _append_all(
         results: list[PartitionProduceResponse] = []
         response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
         for data in topic_data.partition_data:
+            judge: Log | None = None
             try:
                 log = _log(broker, topic, data.index, version, acks)
                 if refusals and (log.topic_id, data.index) in refusals:
                     raise refusals[log.topic_id, data.index]
-                appended = _append(log, data.records or _NO_RECORDS, version, context.now_ms)
+                records = _batch(data.records or _NO_RECORDS, version)
+                judge = log
+                if records:
+                    appended = log.append_as_leader(records, context.now_ms)
+                else:  # an empty message set of old is no error
+                    appended = Appended(-1, -1, -1, log.log_start_offset, False, None)
             except Exception as error:
                 failure = error
-                results.append(_refused(data.index, error))
+                results.append(_refused(data.index, error, judge))
                 continue
             result = PartitionProduceResponse(
                 data.index,
@@ -149,28 +160,36 @@ def _log(broker: Broker, topic: Topic | None, partition: int, version: int, acks
     return broker.log(topic, partition)
 
 
-def _append(log: Log, records: memoryview, version: int, now_ms: int) -> Appended:
+def _batch(records: memoryview, version: int) -> memoryview:
+    """The one batch that a partition's data holds, without what follows it and makes no batch."""
     if version < _FIRST_WITH_BATCHES:
-        return _append_legacy(log, records, now_ms)
-    if not records:
+        from kbroker.protocol import legacy_records
+
+        return memoryview(bytearray(legacy_records.up_convert(records)))
+    size = _whole_batch(records)
+    if size == 0:
         raise InvalidRecord("a partition without a batch")
-    if len(records) > 16 and magic_at(records) != MAGIC:
+    if magic_at(records) != MAGIC:
         raise InvalidRecord(f"version {version} carries batches of format 2 only")
-    if len(records) >= BATCH_OVERHEAD:
-        if batch_size_at(records, 0) < len(records):
+    if size < len(records):
+        if _whole_batch(records[size:]):
             raise InvalidRecord("more than one batch for a partition")
-        if version < 7 and read_header(records).codec == _ZSTD:
-            raise UnsupportedCompression("zstd needs Produce version 7")
-    return log.append_as_leader(records, now_ms)
+        records = records[:size]
+    if version < 7 and records[_ATTRIBUTES] & CODEC_MASK == ZSTD:
+        raise UnsupportedCompression("zstd needs Produce version 7")
+    return records
 
 
-def _append_legacy(log: Log, records: memoryview, now_ms: int) -> Appended:
-    from kbroker.protocol import legacy_records
-
-    converted = legacy_records.up_convert(records)
-    if not converted:  # an empty message set is no error
-        return Appended(-1, -1, -1, log.log_start_offset, False, None)
-    return log.append_as_leader(memoryview(bytearray(converted)), now_ms)
+def _whole_batch(data: memoryview) -> int:
+    """The size of the batch at the start; 0 if there is none, or only a part of one."""
+    if len(data) <= _MAGIC:
+        return 0
+    size = batch_size_at(data, 0)
+    if size < _LEAST_BATCH_BYTES:
+        raise CorruptRecord(f"a batch of {size} bytes")
+    if not 0 <= magic_at(data) <= MAGIC:
+        raise CorruptRecord(f"a batch of format {magic_at(data)}")
+    return size if size <= len(data) else 0
 
 
 def _when_durable(durable: Pending[None], result: PartitionProduceResponse) -> Pending[None]:
@@ -189,11 +208,16 @@ def _when_durable(durable: Pending[None], result: PartitionProduceResponse) -> P
     return settled
 
 
-def _refused(index: int, error: BaseException) -> PartitionProduceResponse:
+def _refused(index: int, error: BaseException, judge: Log | None = None) -> PartitionProduceResponse:
+    """``judge``: the log that refused, if it got as far as that."""
     code, message = describe(error)
     refused = PartitionProduceResponse(index, code, -1, error_message=message)
-    if isinstance(error, InvalidRecord) and error.index >= 0:
-        refused.record_errors = [BatchIndexAndErrorMessage(error.index, str(error))]
+    if judge is not None and isinstance(error, _WITH_LOG_START):
+        refused.log_start_offset = judge.log_start_offset
+    if isinstance(error, InvalidRecord | InvalidTimestamp):
+        refused.record_errors = [BatchIndexAndErrorMessage(each, message) for each in error.indexes]
+    elif isinstance(error, CorruptRecord):
+        refused.error_message = None if judge is not None else message
     elif isinstance(error, _WITHOUT_MESSAGE) and not isinstance(error, InvalidTxnState):
         refused.error_message = None
     return refused

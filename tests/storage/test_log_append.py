@@ -8,6 +8,7 @@ from kbroker.protocol import compression
 from kbroker.protocol.record_batch import assemble_batch
 from kbroker.protocol.record_errors import RecordError
 from kbroker.protocol.records import (
+    CREATE_TIME,
     CorruptRecord,
     InvalidRecord,
     Record,
@@ -135,10 +136,16 @@ def test_log_append_time_replaces_the_producers_timestamps(storage: Storage) -> 
 
 
 def test_a_producer_does_not_set_log_append_time(storage: Storage) -> None:
-    for timestamp_type in ("CreateTime", "LogAppendTime"):
-        log = storage.log(topic=timestamp_type, message_timestamp_type=timestamp_type)
-        with pytest.raises(InvalidTimestamp):
-            log.append_as_leader(batch(log_append_time_ms=NOW), NOW)
+    log = storage.log(message_timestamp_type="LogAppendTime")
+    with pytest.raises(InvalidTimestamp):
+        log.append_as_leader(batch(log_append_time_ms=NOW), NOW)
+
+
+def test_a_log_append_time_on_a_create_time_topic_becomes_a_create_time(storage: Storage) -> None:
+    log = storage.log()
+    log.append_as_leader(batch(log_append_time_ms=NOW), NOW)
+    header = read_header(bytes(read(log, 0).buffers[0]))
+    assert (header.timestamp_type, header.max_timestamp) == (CREATE_TIME, NOW)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
@@ -185,7 +192,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key(storage: Storage, codec
     log.append_as_leader(batch("a", codec=codec), NOW)
     with pytest.raises(InvalidRecord) as error:
         log.append_as_leader(batch("a", "b", key=None, codec=codec), NOW)
-    assert error.value.index == 0
+    assert error.value.indexes == (0, 1)
     assert log.log_end_offset == 1
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from kbroker.pipeline import graph, sql
 from kbroker.pipeline.errors import Problem
-from kbroker.pipeline.reading import suggestion
 from kbroker.pipeline.spec import Deduplicate, Join, Pipeline, Sink, Source, Sql, Step, Window
+from kbroker.pipeline.suggestions import suggestion
 
 # The options of Spark 4.0's kafka format (its documentation), for readers and for writers.
 READER_OPTIONS = frozenset(

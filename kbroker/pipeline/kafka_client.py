@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Offsets = dict[str, dict[int, int]]
 """Topic, partition: offset."""
 
+FIRST_ANSWER_MS = 10_000
 _TAKEN_OVER = (
     "security.protocol", "sasl.mechanism", "ssl.cafile", "request.timeout.ms", "client.id",
 )  # fmt: skip
@@ -25,7 +26,10 @@ _JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 def client_settings(pipeline: Pipeline) -> dict[str, Any]:
     """The job's Kafka settings (Java's names) as kafka-python's."""
-    settings: dict[str, Any] = {"bootstrap_servers": pipeline.bootstrap_servers.split(",")}
+    settings: dict[str, Any] = {
+        "bootstrap_servers": pipeline.bootstrap_servers.split(","),
+        "bootstrap_timeout_ms": FIRST_ANSWER_MS,
+    }
     for name in _TAKEN_OVER:
         if name in pipeline.kafka:
             value: Any = pipeline.kafka[name]

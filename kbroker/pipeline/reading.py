@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kbroker.pipeline import options, schemas
+from kbroker.pipeline import json_schema, kinds, options
 from kbroker.pipeline.document import Value, parse
-from kbroker.pipeline.durations import milliseconds
 from kbroker.pipeline.errors import PipelineError, Problem, SpecError
+from kbroker.pipeline.kinds import NAME, described
 from kbroker.pipeline.options import REQUIRED, Section
 from kbroker.pipeline.spec import (
     Decode,
@@ -29,8 +28,8 @@ from kbroker.pipeline.spec import (
     Watermark,
     Window,
 )
+from kbroker.pipeline.suggestions import suggestion
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_KINDS = ("delta", "parquet", "kafka", "console")
 
@@ -52,12 +51,6 @@ def load(path: str | Path) -> Pipeline:
     if problems or pipeline is None:
         raise SpecError(str(path), problems)
     return pipeline
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" where something known is close"""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 class _Reader:
@@ -86,7 +79,7 @@ class _Reader:
             sources=self._each(found["sources"], _VIEW, self._source),
             tables=self._each(found["tables"], _VIEW, self._table),
             steps=self._each(found["steps"], _VIEW, self._step),
-            sinks=self._each(found["sinks"], _NAME, self._sink),
+            sinks=self._each(found["sinks"], NAME, self._sink),
         )
 
     def _each(
@@ -162,9 +155,9 @@ class _Reader:
         if found["json_schema"] is not None:
             where = value.data["json_schema"].line
             try:
-                schema, conditions = schemas.from_json_schema(found["json_schema"])
+                schema, conditions = json_schema.convert(found["json_schema"])
                 rules = tuple(Rule(condition.name, condition.expect, where) for condition in conditions)
-            except schemas.Unsupported as error:
+            except json_schema.Unsupported as error:
                 self._problem(where, f"json_schema: {error}")
         avro = json.dumps(found["avro_schema"]) if found["avro_schema"] is not None else None
         return Decode(
@@ -278,7 +271,7 @@ class _Reader:
     def _section(self, section: Section, value: Value) -> dict[str, Any] | None:
         if not isinstance(value.data, dict):
             self._problem(
-                value.line, f"a {section.name} is a mapping of options, not {_described(value.data)}"
+                value.line, f"a {section.name} is a mapping of options, not {described(value.data)}"
             )
             return None
         for name, given in value.data.items():
@@ -296,108 +289,11 @@ class _Reader:
                 found[option.name] = _absent(option)
                 continue
             try:
-                found[option.name] = self._converted(option.kind, given)
+                found[option.name] = kinds.convert(option.kind, given, self._path.parent)
             except ValueError as error:
                 self._problem(given.line, f"{option.name}: {error}")
                 found[option.name] = _absent(option)
         return found
-
-    def _converted(self, kind: str, value: Value) -> Any:
-        kind, _, detail = kind.partition(":")
-        return getattr(self, f"_kind_{kind}")(value, detail)
-
-    def _kind_text(self, value: Value, _: str) -> str:
-        if isinstance(value.data, dict | list | bool):
-            raise ValueError(f"a text, not {_described(value.data)}")
-        return str(value.data)
-
-    def _kind_name(self, value: Value, _: str) -> str:
-        text = self._kind_text(value, "")
-        if not _NAME.fullmatch(text):
-            raise ValueError(f"{text!r} is no name: letters, digits, - and _ only")
-        return text
-
-    def _kind_texts(self, value: Value, _: str) -> list[str]:
-        if isinstance(value.data, list):
-            return [self._kind_text(each, "") for each in value.data]
-        return [self._kind_text(value, "")]
-
-    def _kind_integer(self, value: Value, _: str) -> int:
-        if not isinstance(value.data, int) or isinstance(value.data, bool) or value.data < 1:
-            raise ValueError(f"a number from 1, not {value.plain()!r}")
-        return value.data
-
-    def _kind_boolean(self, value: Value, _: str) -> bool:
-        if not isinstance(value.data, bool):
-            raise ValueError(f"true or false, not {value.plain()!r}")
-        return value.data
-
-    def _kind_choice(self, value: Value, detail: str) -> str:
-        allowed = detail.split(",")
-        text = self._kind_text(value, "")
-        if text not in allowed:
-            raise ValueError(f"one of {', '.join(allowed)}, not {text!r}{suggestion(text, allowed)}")
-        return text
-
-    def _kind_duration(self, value: Value, _: str) -> str:
-        text = self._kind_text(value, "")
-        milliseconds(text)
-        return text
-
-    def _kind_trigger(self, value: Value, _: str) -> Trigger:
-        text = self._kind_text(value, "")
-        if text == "available_now":
-            return Trigger("available_now")
-        continuous, space, interval = text.partition(" ")
-        if continuous == "continuous" and space:
-            milliseconds(interval)
-            return Trigger("continuous", interval)
-        try:
-            milliseconds(text)
-        except ValueError:
-            raise ValueError(
-                f"available_now, an interval such as '10 seconds', or 'continuous 1 second', not {text!r}"
-            ) from None
-        return Trigger("interval", text)
-
-    def _kind_mapping(self, value: Value, _: str) -> dict[str, str]:
-        if not isinstance(value.data, dict):
-            raise ValueError(f"a mapping, not {_described(value.data)}")
-        return {name: _as_option(each.plain()) for name, each in value.data.items()}
-
-    def _kind_schema(self, value: Value, _: str) -> str:
-        plain = value.plain()
-        if isinstance(plain, dict):
-            return schemas.from_mapping(plain)
-        if isinstance(plain, str):
-            return schemas.from_ddl(plain)
-        raise ValueError("columns as a mapping of name to type, or DDL in one text")
-
-    def _kind_document(self, value: Value, _: str) -> Any:
-        """Inline, or the content of a JSON file."""
-        if not isinstance(value.data, str):
-            return value.plain()
-        file = self._path.parent / value.data
-        try:
-            return json.loads(file.read_text())
-        except OSError as error:
-            raise ValueError(f"cannot read {file}: {error.strerror}") from None
-        except ValueError as error:
-            raise ValueError(f"{file} is no JSON: {error}") from None
-
-    def _kind_any(self, value: Value, _: str) -> Any:
-        return value.plain()
-
-    def _kind_rules(self, value: Value, _: str) -> Value:
-        return value
-
-    def _kind_section(self, value: Value, _: str) -> Value:
-        return value
-
-    def _kind_sections(self, value: Value, _: str) -> Value:
-        if not isinstance(value.data, dict) or not value.data:
-            raise ValueError("a mapping of names to sections")
-        return value
 
     def _location(self, path: str) -> str:
         """Absolute, relative to the file; URLs stay as they are."""
@@ -415,15 +311,3 @@ def _absent(option: options.Option) -> Any:
     if option.default is REQUIRED:
         return {} if option.kind in ("sections", "mapping") else None
     return option.default
-
-
-def _as_option(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    return "a list" if isinstance(value, list) else repr(value)

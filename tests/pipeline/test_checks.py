@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kbroker.pipeline import checks
+
+from .declared import GOOD, load, problems
+
+WINDOW = "window: {from: orders, time: placed_at, size: 1 hour, aggregate: {total: sum(amount)}}"
+SQL = "sql: SELECT * FROM orders WHERE amount > 100"
+WATERMARK = "    watermark: {column: placed_at, delay: 10 minutes}\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "said"),
+    [
+        ([("FROM orders", "FROM ordrs")], 9, "did you mean 'orders'?"),
+        ([("FROM orders", "FROM later")], 9, "'later', which is no source, table or earlier step"),
+        ([("from: big", "from: bigg")], 12, "did you mean 'big'?"),
+        ([("> 100", "> (100")], 9, "a bracket is not closed"),
+        ([("> 100", "> '100")], 9, "the quote ' is not closed"),
+        ([("SELECT *", "UPDATE x")], 9, "a step's SQL is a query"),
+        ([("./out", "./out\n    trigger: continuous 1 second")], 14, "not to delta"),
+        (
+            [("delta: ./out", "kafka: out\n    trigger: continuous 1 second"), (SQL, WINDOW)],
+            14,
+            "a continuous trigger allows no window",
+        ),
+        (
+            [("delta: ./out", "kafka: out\n    trigger: continuous 1 second"), ("> 100", "> 1 LIMIT 3")],
+            14,
+            "a continuous trigger allows no LIMIT",
+        ),
+        ([("./out", "./out\n    mode: upsert")], 14, "an upsert needs a key"),
+        ([("delta: ./out", "parquet: ./out\n    mode: upsert\n    key: id")], 14, "only a Delta table"),
+        ([("./out", "./out\n    key: id")], 14, "a key is for mode: upsert"),
+        ([("delta: ./out", "console: true\n    partition_by: id")], 14, "not partitioned"),
+        ([("./out", "./out\n    output_mode: complete")], 14, "complete needs an aggregation"),
+        ([(SQL, WINDOW), (WATERMARK, "")], 7, "window needs a watermark"),
+        ([(SQL, "deduplicate: {from: orders, by: id}"), (WATERMARK, "")], 7, "deduplicate needs a watermark"),
+        (
+            [(SQL, "sql: SELECT id, count(*) FROM orders GROUP BY id"), (WATERMARK, "")],
+            10,
+            "aggregates without a watermark, so no row is ever final",
+        ),
+        ([("delta: ./out", "kafka: orders")], 13, "writes to the topic it reads"),
+        ([("topics: orders\n", "topics: orders\n    dead_letter: orders\n")], 5, "a loop"),
+        (
+            [("topics: orders\n", "topics: orders\n    options: {maxOffsetPerTrigger: 1}\n")],
+            5,
+            "did you mean",
+        ),
+        ([("topics: orders\n", "topics: orders\n    options: {subscribe: x}\n")], 5, "is set by 'topics'"),
+        ([("topics: orders\n", "topics: orders\n    options: {endingOffsets: latest}\n")], 5, "replay"),
+        (
+            [("topics: orders\n", "topics: orders\n    options: {kafka.auto.offset.reset: latest}\n")],
+            5,
+            "does not let",
+        ),
+        ([("topics: orders\n", "topics: orders\n    starting_offsets: newest\n")], 5, "earliest, latest or"),
+        ([("topics: orders\n", "topics: orders\n    starting_offsets: {x: {0: 1}}\n")], 5, "not among"),
+        ([(', schema: "id bigint, placed_at timestamp, amount double"', "")], 5, "json needs one of schema"),
+        ([("format: json, schema", "format: raw, schema")], 5, "raw has no schema"),
+        ([("format: json, schema", "format: avro, schema")], 5, "avro needs avro_schema"),
+        (
+            [
+                (
+                    "    from: big\n    delta: ./out",
+                    "    from: big\n    delta: ./t\n  b: {from: big, delta: ./t}",
+                )
+            ],
+            14,
+            "share a table",
+        ),
+    ],
+)
+def test_what_spark_would_refuse_late_is_told_with_its_line(
+    tmp_path: Path, changes: list[tuple[str, str]], line: int, said: str
+) -> None:
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    found = problems(tmp_path, text)
+    assert (line, True) in [(problem.line, said in problem.message) for problem in found], found
+
+
+def test_a_step_in_a_block_counts_its_own_lines(tmp_path: Path) -> None:
+    text = GOOD.replace(SQL, "sql: |\n      SELECT *\n      FROM orders\n      JOIN custmers USING (id)")
+    (problem,) = problems(tmp_path, text)
+    assert problem.line == 12
+    assert "'custmers'" in problem.message
+
+
+def test_joins_of_streams_and_tables(tmp_path: Path) -> None:
+    tables = "tables:\n  names: {path: ./names}\nsteps:"
+    for how, said in (("right", "cannot right-join a stream with a table"), ("full", "cannot full-join")):
+        join = f"join: {{left: orders, right: names, on: id, how: {how}}}"
+        found = problems(tmp_path, GOOD.replace("steps:", tables).replace(SQL, join))
+        assert said in found[0].message
+    good = GOOD.replace("steps:", tables).replace(
+        SQL, "join: {left: orders, right: names, on: id, how: left}"
+    )
+    assert load(tmp_path, good).tables["names"].format == "delta"
+
+
+def test_unused_parts_and_growing_state_are_warnings(tmp_path: Path) -> None:
+    unused = GOOD.replace("sinks:", "  idle: {sql: SELECT * FROM orders}\nsinks:")
+    (warning,) = checks.warnings(load(tmp_path, unused))
+    assert (warning.line, "reaches no sink" in warning.message) == (10, True)
+
+
+def test_managed_options_are_not_among_those_a_reader_takes() -> None:
+    assert not set(checks.MANAGED_OPTIONS) & checks.READER_OPTIONS

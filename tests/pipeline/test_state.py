@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.progress import Progress, lag
+from kbroker.pipeline.state import State
+
+
+def checkpoint(state: Path, query: str, batch: int, *offsets: object, committed: bool = True) -> None:
+    directory = state / query / "checkpoint"
+    for name in ("offsets", "commits"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    lines = ["v1", "{}", *(json.dumps(each) if each is not None else "-" for each in offsets)]
+    (directory / "offsets" / str(batch)).write_text("\n".join(lines))
+    if committed:
+        (directory / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_the_newest_batch_that_is_committed_counts(tmp_path: Path) -> None:
+    checkpoint(tmp_path, "out", 0, {"orders": {"0": 5, "1": 7}})
+    checkpoint(tmp_path, "out", 1, {"orders": {"0": 9, "1": 8}})
+    checkpoint(tmp_path, "out", 2, {"orders": {"0": 20, "1": 20}}, committed=False)
+    assert State(str(tmp_path)).committed("out") == (1, {"orders": {0: 9, 1: 8}})
+
+
+def test_several_sources_and_those_without_offset(tmp_path: Path) -> None:
+    checkpoint(tmp_path, "out", 0, {"a": {"0": 5}}, None, {"b": {"0": 1}}, {"a": {"0": 3}})
+    assert State(str(tmp_path)).committed("out") == (0, {"a": {0: 3}, "b": {0: 1}})
+
+
+def test_a_query_that_never_ran_has_nothing_committed(tmp_path: Path) -> None:
+    assert State(str(tmp_path)).committed("out") is None
+
+
+def test_only_one_process_holds_the_lock(tmp_path: Path) -> None:
+    state, other = State(str(tmp_path)), State(str(tmp_path))
+    with state.locked(), pytest.raises(PipelineError, match="running already"), other.locked():
+        pass
+    with other.locked():
+        pass
+
+
+def report(batch: int, rows: int, end: int, rejected: int = 0) -> dict[str, object]:
+    return {
+        "batchId": batch,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "numInputRows": rows,
+        "processedRowsPerSecond": 10.0,
+        "sources": [{"endOffset": json.dumps({"t": {"0": end}}), "latestOffset": {"t": {"0": 30}}}],
+        "observedMetrics": {"orders": {"rows": rows, "rejected": rejected}},
+    }
+
+
+def test_a_batch_is_counted_once_over_reports_and_restarts(tmp_path: Path) -> None:
+    state = State(str(tmp_path))
+    progress = Progress("out")
+    assert progress.take([report(0, 10, 10, rejected=2), report(1, 5, 15)])
+    assert not progress.take([report(0, 10, 10, rejected=2), report(1, 5, 15)])
+    progress.save(state)
+    again = Progress.load(state, "out")
+    assert again.take([report(1, 5, 15), report(2, 5, 20, rejected=1)])
+    assert (again.rows, again.rejected, again.batch, again.behind) == (20, 3, 2, 10)
+
+
+def test_an_empty_batch_keeps_the_last_speed() -> None:
+    progress = Progress("out")
+    progress.take([report(0, 10, 10), {**report(1, 0, 10), "processedRowsPerSecond": 0.0}])
+    assert (progress.rows_per_second, progress.last_rows) == (10.0, 10)
+
+
+def test_lag_counts_partitions_that_were_never_read() -> None:
+    assert lag({"t": {0: 4}}, {"t": {0: 10, 1: 3}}) == 9
+
+
+def test_progress_that_cannot_be_read_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "progress.json").write_text("{half")
+    assert Progress.load(State(str(tmp_path)), "out").rows == 0

@@ -57,7 +57,7 @@ class Files:
 
     def probe(self, directory: str) -> None:
         """Learn how the file system of `directory` reads."""
-        self._never_waits = _file_system_type(directory) in ("tmpfs", "ramfs")
+        self._never_waits = file_system_type(directory) in ("tmpfs", "ramfs")
 
     # files
 
@@ -229,7 +229,8 @@ class Files:
             self.sync_directory(directory)
 
 
-def _file_system_type(path: str) -> str:
+def file_system_type(path: str) -> str:
+    """Its name, such as ext4; empty where it cannot be told."""
     try:
         device = os.stat(path).st_dev
         number = f"{os.major(device)}:{os.minor(device)}"

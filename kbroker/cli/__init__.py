@@ -29,13 +29,19 @@ COMMANDS = {
     "produce": "produce",
     "consume": "consume",
     "group": "group",
+    "lag": "lag",
     "config": "config",
     "cluster": "cluster",
+    "apply": "apply",
+    "pipeline": "pipeline",
     "ping": "ping",
+    "doctor": "doctor",
+    "bench": "bench",
+    "control": "control",
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",
-    "pipeline": "pipeline",
+    "completion": "completion",
 }
 
 

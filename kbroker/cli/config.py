@@ -108,6 +108,11 @@ def alter(
     """Alter the configs of several resources alike, and say what became of it."""
     with connection.admin(arguments) as client:
         results = alter_configs(client, kind, names, configs, unset, dry_run=dry_run)
+        altered = [name for name, problem in results.items() if problem is None]
+        if altered and not dry_run:
+            connection.until_visible(
+                client, lambda client: _in_force(client, kind, altered, configs, unset), arguments
+            )
     done = "could be altered" if dry_run else "altered"
     outcomes = [
         {kind: name, "ok": problem is None, "result": problem or done} for name, problem in results.items()
@@ -121,6 +126,22 @@ def alter(
         elif not arguments.json:
             say(line)
     return OK if all(outcome["ok"] for outcome in outcomes) else FAILED
+
+
+def _in_force(
+    client: Any, kind: str, names: Sequence[str], configs: Mapping[str, str], unset: Sequence[str]
+) -> bool:
+    admin = connection.kafka().admin
+    described = client.describe_configs(
+        [admin.ConfigResource(kind, name) for name in names], config_filter="modified"
+    )
+    for name in names:
+        found = described.get(kind, {}).get(name, {})
+        if any(each in found for each in unset):
+            return False
+        if any(found.get(each, {}).get("value") != value for each, value in configs.items()):
+            return False
+    return True
 
 
 def alter_configs(

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from kbroker.cli.errors import CommandFailed, unreachable
 DEFAULT = "127.0.0.1:9092"
 VARIABLE = "KBROKER_BOOTSTRAP"
 _CLIENT_ID = "kbroker-cli"
+_VISIBLE_SECONDS = 5
 
 # librdkafka's and Java's names for what kafka-python calls otherwise.
 _ALIASES = {"sasl_username": "sasl_plain_username", "sasl_password": "sasl_plain_password"}
@@ -173,8 +174,8 @@ def partition_offsets(
     return {(each.topic, each.partition): (starts[each].offset, ends[each].offset) for each in partitions}
 
 
-def until_visible(client: Any, check: Any, arguments: argparse.Namespace) -> None:
+def until_visible(client: Any, check: Callable[[Any], bool], arguments: argparse.Namespace) -> None:
     """Wait until the cluster's metadata shows a change: that may lag behind its acknowledgement."""
-    deadline = time.monotonic() + arguments.timeout
+    deadline = time.monotonic() + min(arguments.timeout, _VISIBLE_SECONDS)
     while not check(client) and time.monotonic() < deadline:
         time.sleep(0.05)

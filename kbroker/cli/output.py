@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?|-")
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +33,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     """A table; numbers stand right. In a terminal it is drawn, elsewhere it is plain aligned columns."""
     cells = [[_cell(value) for value in row] for row in rows]
     right = [
-        bool(cells) and all(row[column].lstrip("-").isdecimal() or row[column] == "-" for row in cells)
-        for column in range(len(columns))
+        bool(cells) and all(_NUMBER.fullmatch(row[column]) for row in cells) for column in range(len(columns))
     ]
     if sys.stdout.isatty():
         _draw(columns, cells, right, title)

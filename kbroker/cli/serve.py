@@ -45,6 +45,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting, any number of times"
     )
     parser.add_argument(
+        "--log-level",
+        choices=("trace", "debug", "info", "warn", "error", "fatal"),
+        help="how much is logged, to standard error (default info)",
+    )
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="how it is logged (default text)"
+    )
+    parser.add_argument(
         "--control-port",
         type=_port,
         metavar="PORT",
@@ -73,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             port=arguments.port,
             advertise=arguments.advertise,
         )
-        _start_logging(settings["kbroker.log.level"])
+        _start_logging(settings["kbroker.log.level"], arguments.log_format)
         if settings.warning:
             logging.getLogger("kbroker").warning("%s", settings.warning)
         return _serve(settings, arguments)
@@ -98,25 +106,34 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _announce(server: Server, settings: Settings, control: int | None) -> None:
-    """The one line on standard output: where it listens, and how to try it."""
+    """Where it listens and how to try it: one line for programs, a banner for people."""
     _, host, port = server.addresses[0]
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
-    print(  # noqa: T201
-        f"kbroker {__version__} listening on {where}{others}, data in {kept}"
-        f"{f', control port {control}' if control is not None else ''}. "
-        f"Try it: python -m kafka.cli.admin -b {where} topics list",
-        flush=True,
-    )
+    controlled = f", control port {control}" if control is not None else ""
+    if sys.stdout.isatty():
+        from kbroker.cli.banner import banner
+
+        text = banner(where, kept, others + controlled, color="NO_COLOR" not in os.environ)
+    else:
+        text = (
+            f"kbroker {__version__} listening on {where}{others}, data in {kept}{controlled}. "
+            f"Try it: kbroker topic list -b {where}"
+        )
+    print(text, flush=True)  # noqa: T201
 
 
-def _start_logging(level: str) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=_LEVELS.get(level, level),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+def _start_logging(level: str, style: str) -> None:
+    """Neither format ever holds keys or values of records: nothing in the broker logs them."""
+    handler = logging.StreamHandler(sys.stderr)
+    if style == "json":
+        from kbroker.cli.json_log import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=_LEVELS.get(level, level), handlers=[handler])
 
 
 def _flags(arguments: argparse.Namespace) -> dict[str, str]:
@@ -134,6 +151,8 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["kbroker.fsync"] = "true"
     if arguments.in_memory:
         flags["kbroker.in.memory"] = "true"
+    if arguments.log_level is not None:
+        flags["kbroker.log.level"] = arguments.log_level.upper()
     return flags
 
 

@@ -17,8 +17,7 @@ class ControlClient:
         self._lines = self._socket.makefile("rb")
 
     def do(self, action: str, **arguments: Any) -> Any:
-        request = {"do": action, **{name: value for name, value in arguments.items() if value is not None}}
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        self._socket.sendall(json.dumps({"do": action, **arguments}).encode() + b"\n")
         line = self._lines.readline()
         if not line:
             raise ControlError("the broker is gone")

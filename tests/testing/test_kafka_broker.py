@@ -59,6 +59,14 @@ def test_an_injected_error_is_retried_by_the_client() -> None:
         assert sum(request.api == "Produce" for request in broker.requests) == 3
 
 
+def test_an_error_without_a_number_of_times_stays_until_healed() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.fail(api="Produce", error="TOPIC_AUTHORIZATION_FAILED", times=None)
+        assert [outcome(broker, "t", b"") for _ in range(2)] == ["TOPIC_AUTHORIZATION_FAILED"] * 2
+        broker.heal()
+        send(broker, "t", b"healed")
+
+
 def test_an_error_that_is_not_retriable_reaches_the_caller() -> None:
     with KafkaBroker(["t"]) as broker:
         broker.fail(api="Produce", error="TOPIC_AUTHORIZATION_FAILED")

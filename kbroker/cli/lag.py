@@ -1,0 +1,97 @@
+"""`kbroker lag`: how far consumer groups are behind, as it changes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from kbroker.cli import FOUND, OK, connection
+from kbroker.cli.group_facts import LAG_COLUMNS, group_lag
+from kbroker.cli.output import add_output_options, note, print_rows
+from kbroker.cli.times import duration_ms
+
+Key = tuple[str, str, int]
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "lag",
+        help="watch how far consumer groups are behind",
+        description="Show the lag of consumer groups: in a terminal as a live view until Ctrl-C, else once. "
+        "With --max the exit code is 4 if a partition's lag is larger.",
+    )
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="default: all")
+    parser.add_argument(
+        "--interval", type=duration_ms, default=2000, metavar="TIME", help="between two looks (default 2s)"
+    )
+    parser.add_argument("--once", action="store_true", help="look once, also in a terminal")
+    parser.add_argument("--max", type=int, metavar="N", help="look once; exit code 4 if a lag is above N")
+    add_output_options(parser)
+    connection.add_connection_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with connection.admin(arguments) as client:
+        if sys.stdout.isatty() and not arguments.once and not arguments.json and arguments.max is None:
+            _watch(client, arguments)
+            return OK
+        rows = group_lag(client, arguments.groups)
+    if rows or arguments.json:
+        print_rows(arguments, rows, LAG_COLUMNS)
+    else:
+        note("no group has committed an offset")
+    too_large = arguments.max is not None and any((row["lag"] or 0) > arguments.max for row in rows)
+    return FOUND if too_large else OK
+
+
+def _watch(client: Any, arguments: argparse.Namespace) -> None:
+    from rich.live import Live
+
+    seen: dict[Key, tuple[float, int]] = {}
+    with Live(auto_refresh=False, screen=False) as live:
+        while True:
+            rows = group_lag(client, arguments.groups)
+            live.update(_table(rows, seen), refresh=True)
+            now = time.monotonic()
+            seen = {_key(row): (now, row["committed_offset"]) for row in rows}
+            time.sleep(arguments.interval / 1000)
+
+
+def _key(row: dict[str, Any]) -> Key:
+    return row["group"], row["topic"], row["partition"]
+
+
+def _table(rows: list[dict[str, Any]], seen: dict[Key, tuple[float, int]]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", caption="Ctrl-C ends", caption_justify="left")
+    for name in (*LAG_COLUMNS.values(), "PER SECOND", "CAUGHT UP IN"):
+        table.add_column(name, justify="left" if name in ("GROUP", "TOPIC") else "right")
+    for row in rows:
+        rate = _rate(row, seen)
+        table.add_row(
+            *("-" if row[key] is None else str(row[key]) for key in LAG_COLUMNS),
+            "" if rate is None else f"{rate:,.0f}",
+            _remaining(row["lag"], rate),
+            style="red" if row["lag"] and not rate and rate is not None else None,
+        )
+    return table
+
+
+def _rate(row: dict[str, Any], seen: dict[Key, tuple[float, int]]) -> float | None:
+    """Records committed per second since the last look."""
+    before = seen.get(_key(row))
+    if before is None:
+        return None
+    committed: int = row["committed_offset"]
+    return max(0, committed - before[1]) / max(time.monotonic() - before[0], 1e-3)
+
+
+def _remaining(lag: int | None, rate: float | None) -> str:
+    if not lag:
+        return "" if lag is None else "now"
+    return f"{lag / rate:,.0f} s" if rate else ""

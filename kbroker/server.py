@@ -13,13 +13,13 @@ import signal
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
 from kbroker.budget import Budget
 from kbroker.connection import SCRATCH_BYTES, Connection
+from kbroker.connection_limits import ConnectionLimits
 from kbroker.data_directory import identify, open_data
 from kbroker.frame_buffers import FrameBuffers
 from kbroker.stalled_peers import StalledPeers
@@ -69,7 +69,7 @@ class Server:
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._connections: set[Connection] = set()
         self._stalled_peers = StalledPeers(self.budget)
-        self._per_host: Counter[str] = Counter()
+        self._limits = ConnectionLimits(settings, self._worker)
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         self._logs, self._database = open_data(settings, self._worker, self.now_ms())
@@ -107,9 +107,13 @@ class Server:
                 lambda: Connection(self, listener.name),
                 listener.host or None,
                 listener.port,
-                backlog=1024,
+                backlog=self._settings["socket.listen.backlog.size"],
                 reuse_address=True,
+                start_serving=False,
             )
+            for bound in server.sockets:
+                self._size_buffers(bound)
+            await server.start_serving()
         except OSError as error:
             raise StartError(_cannot_listen(listener, error)) from error
         self._sockets.append(server)
@@ -117,24 +121,28 @@ class Server:
             host, port = bound.getsockname()[:2]
             self.addresses.append((listener.name, host, port))
 
+    def _size_buffers(self, bound: socket.socket) -> None:
+        """Before it listens: the sockets that it accepts inherit the sizes, and offer windows to match."""
+        for option, name in (
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+        ):
+            size_bytes = self._settings[name]
+            # A size that is set once is no longer adapted by the system to what the connection needs.
+            if size_bytes > 0:
+                bound.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
     # connections
 
     def admit(self, connection: Connection) -> str | None:
         """Take in a connection, or say why not."""
         self._connections.add(connection)
-        self._per_host[connection.peer_host] += 1
-        if len(self._connections) > self._settings["max.connections"]:
-            return "max.connections is reached"
-        if self._per_host[connection.peer_host] > self._settings["max.connections.per.ip"]:
-            return "max.connections.per.ip is reached"
-        return None
+        return self._limits.take(connection.peer_host)
 
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self._per_host[connection.peer_host] -= 1
-            if not self._per_host[connection.peer_host]:
-                del self._per_host[connection.peer_host]
+            self._limits.give_back(connection.peer_host)
 
     def _sweep_idle(self) -> None:
         limit_ms = self._settings["connections.max.idle.ms"]

@@ -35,6 +35,9 @@ OTHER_DEFAULTS = {
     "queued.max.request.bytes": "memory is bounded unless told otherwise",
     "share.coordinator.state.topic.min.isr": "there is one broker",
     "share.coordinator.state.topic.replication.factor": "there is one broker",
+    "socket.listen.backlog.size": "a burst of new connections is not left to try again",
+    "socket.receive.buffer.bytes": "the system knows better what a connection needs",
+    "socket.send.buffer.bytes": "the system knows better what a connection needs",
     "transaction.state.log.min.isr": "there is one broker",
     "transaction.state.log.replication.factor": "there is one broker",
 }

@@ -130,7 +130,8 @@ def test_altering_what_does_not_exist(pair, topic, kind, name):
     pair.same(scenario)
 
 
-# Where kbroker chooses otherwise: data directory, a flush every second, bounded memory, fixed listeners.
+# Where kbroker chooses otherwise: data directory, a flush every second, bounded memory, fixed
+# listeners, buffers of sockets.
 OWN_BROKER_CONFIGS = {
     "listener.security.protocol.map",
     "listeners",
@@ -138,6 +139,9 @@ OWN_BROKER_CONFIGS = {
     "log.flush.scheduler.interval.ms",
     "min.insync.replicas",
     "queued.max.request.bytes",
+    "socket.listen.backlog.size",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
 }
 
 

@@ -71,10 +71,6 @@ def _check_connections(settings: Settings, values: Mapping[str, ConfigValue]) ->
     overrides = str(values.get(_OVERRIDES, settings[_OVERRIDES]))
     if _integer(settings, values, "max.connections.per.ip") == 0 and not overrides:
         raise invalid("max.connections.per.ip", 0, f"shuts everybody out unless {_OVERRIDES} is set")
-    for entry in filter(None, (part.strip() for part in overrides.split(","))):
-        host, _, count = entry.rpartition(":")
-        if not host or not count.strip().isdecimal():
-            raise invalid(_OVERRIDES, entry, "is not HOST:COUNT")
 
 
 def _integer(settings: Settings, values: Mapping[str, ConfigValue], name: str) -> int:

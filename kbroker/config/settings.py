@@ -281,6 +281,9 @@ def _warning(static: Mapping[str, str], unknown: list[str]) -> str | None:
     parts = [f"set, but without effect in kbroker: {', '.join(idle)}"] if idle else []
     if unknown:
         parts.append("unknown: " + ", ".join(name + _hint(name, BROKER_CONFIGS) for name in sorted(unknown)))
+    factor = static.get("default.replication.factor", "1").strip()
+    if factor != "1":
+        parts.append(f"default.replication.factor: {factor} copies cannot be kept by one broker")
     directories = _typed_list("log.dirs", static.get("log.dirs"))
     if len(directories) > 1:
         parts.append(f"log.dirs: only {directories[0]} is used")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -35,7 +36,9 @@ class ServerProcess:
         line = self._process.stdout.readline()
         match = re.search(r"listening on \[?([^\s\]]+)\]?:(\d+)", line)
         if match is None:
-            self._process.wait(10)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)  # it may still be telling why
+            self.kill()
             raise AssertionError(f"kbroker did not start: {line} {self.log()}")
         self.address = (match[1], int(match[2]))
 
@@ -83,7 +86,11 @@ class ServerProcess:
             process.stdout.close()
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

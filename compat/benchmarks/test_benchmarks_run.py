@@ -1,0 +1,51 @@
+"""Benchmarks are not tests: here each only has to run, at a tiny size."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+TINY: dict[str, tuple[str, ...]] = {
+    "benchmarks.codec": (),
+    "benchmarks.records": (),
+    # One row of a kind: every JVM costs a second.
+    "benchmarks.compare": (
+        *("--rounds", "1", "--scale", "0.002", "--only", "start", "--only", "producer-perf 100 B"),
+        *("--only", "librdkafka", "--only", "latency at 1,000", "--only", "10,000"),
+    ),
+    "benchmarks.growth": ("--scale", "0.002"),
+}
+# Used by others, not run by itself.
+PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", TINY)
+def test_it_runs(module: str, tmp_path: Path) -> None:
+    save = ("--save", str(tmp_path)) if module in ("benchmarks.compare", "benchmarks.growth") else ()
+    done = subprocess.run(
+        [sys.executable, "-m", module, *TINY[module], *save],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
+    if save:
+        assert list(tmp_path.glob("*.json"))
+        assert list(tmp_path.glob("*.svg"))
+
+
+def test_none_is_forgotten() -> None:
+    found = {
+        f"benchmarks.{path.stem}" for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__"
+    }
+    found |= {f"benchmarks.{path.parent.name}" for path in (ROOT / "benchmarks").glob("*/__main__.py")}
+    assert found == TINY.keys() | PARTS

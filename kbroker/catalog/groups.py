@@ -64,8 +64,12 @@ class CatalogGroupStore:
 
         return self._database.write(write)
 
-    def commit_offsets(self, group_id: str, offsets: Offsets) -> Pending[None]:
-        rows = [(group_id, *partition, *committed) for partition, committed in offsets.items()]
+    def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
+        rows = [
+            (group_id, *partition, *committed)
+            for group_id, offsets in groups.items()
+            for partition, committed in offsets.items()
+        ]
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(

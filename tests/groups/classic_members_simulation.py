@@ -219,8 +219,10 @@ class Crowd:
             member.instance_id,
             member.generation_id,
         )
-        results = self.simulation.coordinator.offsets.commit(request, self.simulation.now_ms).result()
-        for error in set(results.values()) - {None}:
+        offsets = self.simulation.coordinator.offsets
+        pending = offsets.commit(request, self.simulation.now_ms)
+        offsets.close()  # commits of many members at once would wait for each other
+        for error in set(pending.result().values()) - {None}:
             assert error is not None
             self._take_error(member, error)
 

@@ -76,9 +76,9 @@ def test_another_type_drops_the_members(store):
 
 
 def test_offsets_come_back(store):
-    store.commit_offsets("g", {ORDERS: offset(1), PAYMENTS: offset(2, expire_timestamp_ms=9)}).result()
-    store.commit_offsets("g", {ORDERS: offset(3)}).result()
-    store.commit_offsets("h", {ORDERS: offset(4)}).result()
+    store.commit_offsets({"g": {ORDERS: offset(1), PAYMENTS: offset(2, expire_timestamp_ms=9)}}).result()
+    store.commit_offsets({"g": {ORDERS: offset(3)}}).result()
+    store.commit_offsets({"h": {ORDERS: offset(4)}}).result()
     assert store.load().offsets == {
         "g": {ORDERS: offset(3), PAYMENTS: offset(2, expire_timestamp_ms=9)},
         "h": {ORDERS: offset(4)},
@@ -86,7 +86,7 @@ def test_offsets_come_back(store):
 
 
 def test_deleted_offsets_are_gone_also_from_transactions(store):
-    store.commit_offsets("g", {ORDERS: offset(1), PAYMENTS: offset(2)}).result()
+    store.commit_offsets({"g": {ORDERS: offset(1), PAYMENTS: offset(2)}}).result()
     store.add_pending_offsets(1, "g", {ORDERS: offset(3), PAYMENTS: offset(4)}).result()
     store.delete_offsets("g", {ORDERS}).result()
     stored = store.load()
@@ -97,7 +97,7 @@ def test_deleted_offsets_are_gone_also_from_transactions(store):
 def test_a_deleted_group_takes_everything_with_it(store):
     for group in "gh":
         store.save_group(group, "consumer", {}, {"a": {}}).result()
-        store.commit_offsets(group, {ORDERS: offset(1)}).result()
+        store.commit_offsets({group: {ORDERS: offset(1)}}).result()
         store.add_pending_offsets(1, group, {ORDERS: offset(3)}).result()
     store.delete_group("g").result()
     stored = store.load()
@@ -109,7 +109,7 @@ def test_a_deleted_group_takes_everything_with_it(store):
 def test_a_committed_transaction_moves_its_offsets_unless_a_later_commit_came_first(store):
     store.add_pending_offsets(1, "g", {ORDERS: offset(10, 1), PAYMENTS: offset(20, 1)}).result()
     store.add_pending_offsets(2, "g", {ORDERS: offset(30, 2)}).result()
-    store.commit_offsets("g", {ORDERS: offset(11, 3)}).result()
+    store.commit_offsets({"g": {ORDERS: offset(11, 3)}}).result()
     store.end_transaction(1, commit=True).result()
     stored = store.load()
     assert stored.offsets == {"g": {ORDERS: offset(11, 3), PAYMENTS: offset(20, 1)}}
@@ -129,7 +129,7 @@ def test_a_burst_of_commits_is_few_transactions(tmp_path):
     store = CatalogGroupStore(database)
     database.start(delivered.put)
     before = database.commits
-    writes = [store.commit_offsets(f"g{number}", {ORDERS: offset(number)}) for number in range(1_000)]
+    writes = [store.commit_offsets({f"g{number}": {ORDERS: offset(number)}}) for number in range(1_000)]
     while not all(write.done for write in writes):
         delivered.get(timeout=30)()
     assert database.commits - before < 200

@@ -85,6 +85,7 @@ class GroupCoordinator:
         """No more requests: whoever waits is told to look elsewhere."""
         for group in list(self.groups.values()):
             group.close(NotCoordinator("the coordinator is shutting down"))
+        self.offsets.close()
 
     # time
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
+from kbroker.coordinators.groups.commit_grouping import CommitGrouping
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
@@ -26,7 +27,13 @@ from kbroker.coordinators.groups.errors import (
 )
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.offset_table import OffsetTable
-from kbroker.coordinators.groups.store import NO_TOPIC_ID, CommittedOffset, StoredGroups, TopicPartition
+from kbroker.coordinators.groups.store import (
+    NO_TOPIC_ID,
+    CommittedOffset,
+    GroupStore,
+    StoredGroups,
+    TopicPartition,
+)
 from kbroker.storage.pending import Pending
 
 T = TypeVar("T")
@@ -76,6 +83,7 @@ class OffsetManager:
         self._environment = environment
         self._groups = groups
         self._table = OffsetTable()
+        self._commits = CommitGrouping(environment.store, environment.timers)
         self._sequence = 0
         self._last_write: dict[str, Pending[None]] = {}
 
@@ -88,6 +96,10 @@ class OffsetManager:
                 self.topic_deleted(topic)
         return self._table.group_ids()
 
+    def close(self) -> None:
+        """Store what is held back."""
+        self._commits.flush()
+
     # OffsetCommit, TxnOffsetCommit
 
     def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitResults]:
@@ -95,7 +107,8 @@ class OffsetManager:
         if not offsets:
             return Pending.resolved(results)
         group_id = request.group_id
-        written = self._write(group_id, self._environment.store.commit_offsets(group_id, offsets))
+        client = (group_id, request.member_id)
+        written = self._write(group_id, self._commits.commit(client, group_id, offsets, now_ms))
         return _when_written(written, results, lambda: self._table.commit(group_id, offsets))
 
     def commit_in_transaction(
@@ -108,15 +121,14 @@ class OffsetManager:
         if not offsets:
             return Pending.resolved(results)
         group_id = request.group_id
-        store = self._environment.store
-        written = self._write(group_id, store.add_pending_offsets(producer_id, group_id, offsets))
+        written = self._write(group_id, self._store().add_pending_offsets(producer_id, group_id, offsets))
         return _when_written(
             written, results, lambda: self._table.add_pending(producer_id, group_id, offsets)
         )
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> Pending[None]:
         """The producer's transaction has ended: its offsets count now, or never."""
-        written = self._environment.store.end_transaction(producer_id, commit=commit)
+        written = self._store().end_transaction(producer_id, commit=commit)
         return _when_written(written, None, lambda: self._table.end_transaction(producer_id, commit=commit))
 
     def _accept(
@@ -199,6 +211,7 @@ class OffsetManager:
 
         under_way = self._last_write.get(group_id)
         if require_stable and under_way is not None:
+            self._commits.flush()
             under_way.then(lambda _: read())
         else:
             read()
@@ -261,7 +274,7 @@ class OffsetManager:
 
     def delete_group(self, group_id: str) -> Pending[None]:
         """Delete the group with all its offsets from the store, and then here."""
-        written = self._write(group_id, self._environment.store.delete_group(group_id))
+        written = self._write(group_id, self._store().delete_group(group_id))
         return _when_written(written, None, lambda: self._table.delete_group(group_id))
 
     def expire(self, now_ms: int) -> None:
@@ -297,7 +310,7 @@ class OffsetManager:
         existing = self._table.partitions_where(group_id, lambda partition: partition in partitions)
         if not existing:
             return Pending.resolved(None)
-        written = self._write(group_id, self._environment.store.delete_offsets(group_id, existing))
+        written = self._write(group_id, self._store().delete_offsets(group_id, existing))
         return _when_written(written, None, lambda: self._table.delete(group_id, existing))
 
     # helpers
@@ -311,6 +324,11 @@ class OffsetManager:
 
     def _topic_id(self, new: NewOffset) -> bytes | None:
         return self._environment.topics.topic_id(new.topic) if new.topic_id == NO_TOPIC_ID else new.topic_id
+
+    def _store(self) -> GroupStore:
+        """The store, for writes that come after all commits so far."""
+        self._commits.flush()
+        return self._environment.store
 
     def _write(self, group_id: str, written: Pending[None]) -> Pending[None]:
         """Remember the group's last write until it is done."""

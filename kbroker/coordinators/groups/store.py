@@ -74,7 +74,9 @@ class GroupStore(Protocol):
         """Delete the group, its members and its offsets, also those of open transactions."""
         ...
 
-    def commit_offsets(self, group_id: str, offsets: Offsets) -> Pending[None]: ...
+    def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
+        """Replace these offsets of these groups, all together."""
+        ...
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         """Delete committed offsets, and the same partitions' offsets of open transactions."""
@@ -126,8 +128,9 @@ class MemoryGroupStore:
             groups.pop(group_id, None)
         return Pending.resolved(None)
 
-    def commit_offsets(self, group_id: str, offsets: Offsets) -> Pending[None]:
-        self._offsets.setdefault(group_id, {}).update(offsets)
+    def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
+        for group_id, offsets in groups.items():
+            self._offsets.setdefault(group_id, {}).update(offsets)
         return Pending.resolved(None)
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:

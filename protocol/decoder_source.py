@@ -66,6 +66,9 @@ def make_decoder(cls: type[Any], version: int) -> Callable[[memoryview, int], tu
 
 
 class DecoderSource(Source):
+    _arguments = "buf, p, limit"
+    _result = "{}, p"
+
     def __init__(self, cls: type[Any], version: int) -> None:
         super().__init__(cls, version, _RUNTIME)
         self._run: list[tuple[str, str, int]] = []  # fixed-width reads not written yet: target, format, size
@@ -81,7 +84,6 @@ class DecoderSource(Source):
         self._run.append((target, type.format, type.size))
 
     def _flush(self) -> None:
-        """Write the pending fixed-width reads as one."""
         run, self._run = self._run, []
         if not run:
             return
@@ -94,39 +96,11 @@ class DecoderSource(Source):
             self._line(f"{targets}{',' if len(run) == 1 else ''} = {unpack}(buf, p)")
         self._line(f"p += {size}")
 
-    def _struct(self, target: str, cls: type[Any]) -> None:
-        """Fill variable `target` with a new struct. May leave reads pending."""
-        if cls in self._shared:
-            self._flush()
-            name = self._function(cls, lambda name: self._struct_function(name, cls))
-            self._line(f"{target}, p = {name}(buf, p, limit)")
-        else:
-            self._fields(target, cls)
-
-    def _struct_function(self, name: str, cls: type[Any]) -> None:
-        self._line(f"def {name}(buf, p, limit):")
-        self._indent = 1
-        self._fields("o", cls)
-        self._flush()
-        self._line("return o, p")
-
-    def _fields(self, target: str, cls: type[Any]) -> None:
-        fields = schema_of(cls).fields
+    def _start(self, target: str, cls: type[Any]) -> None:
         self._line(f"{target} = new({self._constant('C', cls)})")
-        for f in fields:
+        for f in schema_of(cls):
             if not f.present(self.version) or f.tag is not None:
                 self._set_default(target, f)
-        for f in fields:
-            if f.present(self.version) and f.tag is None:
-                self._value(
-                    f"{target}.{f.name}",
-                    f.name,
-                    f.type,
-                    self.flexible and f.flexible,
-                    f.nullable(self.version),
-                )
-        if self.flexible:
-            self._tagged_fields(target, [f for f in fields if f.present(self.version) and f.tag is not None])
 
     def _set_default(self, target: str, f: Field) -> None:
         if isinstance(f.type, Array) and not f.shares_default:

@@ -43,6 +43,9 @@ def make_encoder(cls: type[Any], version: int) -> Callable[[Any, bytearray], lis
 
 
 class EncoderSource(Source):
+    _arguments = "{}, w, parts"
+    _result = "w"
+
     def __init__(self, cls: type[Any], version: int) -> None:
         super().__init__(cls, version, _RUNTIME)
         self._run: list[tuple[str, str]] = []  # fixed-width values not written yet: expression, format
@@ -60,7 +63,6 @@ class EncoderSource(Source):
         return f"{packer}({', '.join(expression for expression, format in run if format != 'x')})"
 
     def _flush(self) -> None:
-        """Write the pending fixed-width values as one."""
         run, self._run = self._run, []
         if run == [NO_TAGGED_FIELDS]:
             self._line("w.append(0)")
@@ -75,38 +77,10 @@ class EncoderSource(Source):
         before = f"w += {self._packed(run)}; " if run else ""
         self._line(f"else: {before}w += {longer}({n})")
 
-    def _struct(self, target: str, cls: type[Any]) -> None:
-        """Write the struct in variable `target`. May leave values pending."""
-        if cls in self._shared:
-            self._flush()
-            name = self._function(cls, lambda name: self._struct_function(name, cls))
-            self._line(f"w = {name}({target}, w, parts)")
-        else:
-            self._fields(target, cls)
-
-    def _struct_function(self, name: str, cls: type[Any]) -> None:
-        self._line(f"def {name}(o, w, parts):")
-        self._indent = 1
-        self._fields("o", cls)
-        self._flush()
-        self._line("return w")
-
-    def _fields(self, target: str, cls: type[Any]) -> None:
-        fields = schema_of(cls).fields
-        for f in fields:
+    def _start(self, target: str, cls: type[Any]) -> None:
+        for f in schema_of(cls):
             if not f.present(self.version) and not f.ignorable:
                 self._line(f"if {self._is_set(f'{target}.{f.name}', f)}: raise absent_error({f.name!r})")
-        for f in fields:
-            if f.present(self.version) and f.tag is None:
-                self._value(
-                    f"{target}.{f.name}",
-                    f.name,
-                    f.type,
-                    self.flexible and f.flexible,
-                    f.nullable(self.version),
-                )
-        if self.flexible:
-            self._tagged_fields(target, [f for f in fields if f.present(self.version) and f.tag is not None])
 
     def _is_set(self, expression: str, f: Field) -> str:
         """The condition that a field does not hold its default."""
@@ -124,18 +98,18 @@ class EncoderSource(Source):
             return expression
         return f"{expression} != {self._constant('D', default)}"
 
-    def _value(self, expression: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
+    def _value(self, target: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
         if isinstance(type, FixedType):
-            self._run.append((expression, type.format))
+            self._run.append((target, type.format))
         elif type is RECORDS:
-            self._records(expression, name, flexible, nullable)
+            self._records(target, name, flexible, nullable)
         elif isinstance(type, LengthType):
-            self._bytes(expression, type, flexible, nullable)
+            self._bytes(target, type, flexible, nullable)
         elif isinstance(type, Array):
-            self._array(expression, name, type.of, flexible, nullable)
+            self._array(target, name, type.of, flexible, nullable)
         else:
             inner = self._variable("o")
-            self._line(f"{inner} = {expression}")
+            self._line(f"{inner} = {target}")
             if nullable:
                 self._flush()
                 self._line(f"if {inner} is None: w += b'\\xff'")

@@ -1,4 +1,4 @@
-"""What the generators of decoders and encoders share: lines, names, structs with a function of their own.
+"""What the generators of decoders and encoders share: lines, names, the walk through a struct's fields.
 
 A struct is written in line where it stands, because a call per element costs more than reading most elements.
 Only a struct that one message uses in several places becomes a function, to keep the generated source short.
@@ -6,16 +6,22 @@ Only a struct that one message uses in several places becomes a function, to kee
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from kbroker.protocol.message import schema_of
-from kbroker.protocol.types import Array
+from kbroker.protocol.message import Field, schema_of
+from kbroker.protocol.types import Array, FieldType
 
 
-class Source:
+class Source(ABC):
     """The text of one generated codec, and the objects that its names stand for."""
+
+    _arguments: ClassVar[str]
+    """What the function of a shared struct is called with; {} is the struct."""
+    _result: ClassVar[str]
+    """What it returns."""
 
     def __init__(self, cls: type[Any], version: int, names: dict[str, Any]) -> None:
         self.cls = cls
@@ -50,16 +56,53 @@ class Source:
         self.names[name] = value
         return name
 
-    def _function(self, cls: type[Any], write: Callable[[str], None]) -> str:
-        """The name of the function for a shared struct; `write` writes it the first time."""
-        name = self._functions.get(cls)
-        if name is None:
-            name = self._functions[cls] = self._variable("f")
-            lines, indent = self._lines, self._indent
-            self._lines, self._indent = [], 0
-            write(name)
-            self._lines, self._indent = self._lines + lines, indent
+    def _struct(self, target: str, cls: type[Any]) -> None:
+        """Read or write the struct in variable `target`. May leave fixed-width values pending."""
+        if cls in self._shared:
+            self._flush()
+            name = self._functions.get(cls) or self._function(cls)
+            self._line(f"{self._result.format(target)} = {name}({self._arguments.format(target)})")
+        else:
+            self._fields(target, cls)
+
+    def _function(self, cls: type[Any]) -> str:
+        """Write the function of a shared struct; returns its name."""
+        name = self._functions[cls] = self._variable("f")
+        lines, indent = self._lines, self._indent
+        self._lines, self._indent = [], 0
+        self._line(f"def {name}({self._arguments.format('o')}):")
+        self._indent = 1
+        self._fields("o", cls)
+        self._flush()
+        self._line(f"return {self._result.format('o')}")
+        self._lines, self._indent = self._lines + lines, indent
         return name
+
+    def _fields(self, target: str, cls: type[Any]) -> None:
+        fields = schema_of(cls).fields
+        self._start(target, cls)
+        for f in fields:
+            if f.present(self.version) and f.tag is None:
+                flexible = self.flexible and f.flexible
+                self._value(f"{target}.{f.name}", f.name, f.type, flexible, f.nullable(self.version))
+        if self.flexible:
+            self._tagged_fields(target, [f for f in fields if f.present(self.version) and f.tag is not None])
+
+    @abstractmethod
+    def _start(self, target: str, cls: type[Any]) -> None:
+        """What comes before the first field of a struct."""
+
+    @abstractmethod
+    def _value(self, target: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
+        """Read or write one value."""
+
+    @abstractmethod
+    def _tagged_fields(self, target: str, fields: list[Field]) -> None:
+        """Read or write the tagged fields of a struct."""
+
+    @abstractmethod
+    def _flush(self) -> None:
+        """Write the pending fixed-width values as one."""
 
     def _structs_used_often(self) -> set[type[Any]]:
         uses: Counter[type[Any]] = Counter()

@@ -83,12 +83,7 @@ def _next_assignment(member: ConsumerGroupMember, context: Reconciliation) -> Co
                 to_assign.setdefault(topic_id, []).append(partition)
 
     if to_revoke and _still_owns(to_revoke, context.owned):
-        return replace(
-            member.with_epoch(member.member_epoch),
-            state=MemberState.UNREVOKED_PARTITIONS,
-            assigned=assigned,
-            pending_revocation=to_revoke,
-        )
+        return _revoking(member, assigned, to_revoke)
     for topic_id, partitions in to_assign.items():
         assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, context.assignment_epoch))
     return replace(
@@ -109,13 +104,20 @@ def _drop_unsubscribed(member: ConsumerGroupMember, context: Reconciliation) -> 
     for topic_id in unsubscribed:
         to_revoke[topic_id] = {**to_revoke.get(topic_id, {}), **member.assigned[topic_id]}
     if _still_owns(to_revoke, context.owned):
-        return replace(
-            member.with_epoch(member.member_epoch),
-            state=MemberState.UNREVOKED_PARTITIONS,
-            assigned=assigned,
-            pending_revocation=to_revoke,
-        )
+        return _revoking(member, assigned, to_revoke)
     return replace(member.with_epoch(member.member_epoch), assigned=assigned)
+
+
+def _revoking(
+    member: ConsumerGroupMember, assigned: PartitionEpochs, to_revoke: PartitionEpochs
+) -> ConsumerGroupMember:
+    """The member while it still has to give up partitions: it keeps its epoch until then."""
+    return replace(
+        member.with_epoch(member.member_epoch),
+        state=MemberState.UNREVOKED_PARTITIONS,
+        assigned=assigned,
+        pending_revocation=to_revoke,
+    )
 
 
 _NONE: frozenset[int] = frozenset()

@@ -21,6 +21,7 @@ from kbroker.groups import open_groups
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
 from kbroker.telemetry import open_telemetry
+from kbroker.storage.errors import StorageError
 from kbroker.topics import Topic, Topics
 from kbroker.transactional_writes import TransactionalWrites
 from kbroker.transactions import open_transactions
@@ -206,9 +207,14 @@ class Broker:
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
 
     def _remove_files(self, name: str, topic_id: bytes, partitions: int) -> None:
-        for partition in range(partitions):
-            self.logs.delete_partition(name, partition, topic_id)
-        topic_rows.forget_deleted(self.database, topic_id)
+        try:
+            for partition in range(partitions):
+                self.logs.delete_partition(name, partition, topic_id)
+        except StorageError as error:
+            # The catalog remembers the deleted topic: the next start tries again.
+            logger.error("files of the deleted topic %s are left: %s", name, error)
+        else:
+            topic_rows.forget_deleted(self.database, topic_id)
 
 
 def _topic_configs(database: Database) -> dict[str, dict[str, str]]:

@@ -20,8 +20,8 @@ from kbroker.fetch_sessions import FetchSessions
 from kbroker.groups import open_groups
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
-from kbroker.telemetry import open_telemetry
 from kbroker.storage.errors import StorageError
+from kbroker.telemetry import open_telemetry
 from kbroker.topics import Topic, Topics
 from kbroker.transactional_writes import TransactionalWrites
 from kbroker.transactions import open_transactions

@@ -45,6 +45,13 @@ UNITS: dict[str, tuple[str, bool]] = {
     "rss_file_mb": ("MB RssFile", False),
     "create_s": ("s", False),
     "cpu_us_per_produce": ("broker CPU µs/produce", False),
+    "settle_s": ("s", False),
+    "commits_per_s": ("commits/s", True),
+    "cpu_us_per_commit": ("broker CPU µs/commit", False),
+    "commit_p50_ms": ("ms", False),
+    "commit_p99_ms": ("ms", False),
+    "heartbeats_per_s": ("heartbeats/s", True),
+    "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from kbroker.coordinators.groups.errors import InvalidRegularExpression
@@ -32,14 +30,11 @@ def test_a_pattern_that_is_too_large_is_refused(regex):
 
 
 @pytest.mark.parametrize("regex", ["(a+)+$", "(a|aa)+$", "(.*)*b", "(x+x+)+y"])
-def test_patterns_that_are_catastrophic_elsewhere_take_no_time(regex):
-    started = time.perf_counter()
+def test_patterns_that_are_catastrophic_elsewhere_end(regex):
+    # With a backtracking matcher this would not end before the sun does.
     matching_topics(regex, ["a" * 240 + "!", "x" * 249])
-    assert time.perf_counter() - started < 0.5
 
 
-def test_ten_thousand_topics_are_matched_quickly():
+def test_ten_thousand_topics_are_matched():
     topics = [f"topic-{number}" for number in range(10_000)]
-    started = time.perf_counter()
     assert len(matching_topics("topic-.*7", topics)) == 1_000
-    assert time.perf_counter() - started < 1.0

@@ -6,7 +6,6 @@ import itertools
 import re
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess
 
 SEED = 20_240_607
-SECONDS = 15
-LEAST_FRAMES = 5_000
+FRAMES = 8_000  # a number, not a time: the test is the same on every machine
 ANSWER_SECONDS = 0.1  # a request that waits for others is given up
 TRACEBACK = re.compile(r"Traceback.*?^\S*(?:Error|Exception|Warning)\b.*?$", re.DOTALL | re.MULTILINE)
 MIB = 1 << 20
@@ -114,21 +112,17 @@ def test_mutated_frames_of_every_api_do_no_harm(fuzzed: ServerProcess) -> None:
         frames = Frames(SEED, bystander.create("fuzz-a", "fuzz-b", "fuzz-c"))
         attacker = Attacker(fuzzed)
         pairs = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
-        deadline = time.monotonic() + SECONDS
-        for count, (api, version) in enumerate(itertools.cycle(pairs)):
+        for count, (api, version) in zip(range(FRAMES), itertools.cycle(pairs), strict=False):
             body = frames.valid(api, version)
             attacker.send(frames.framed(body if count % 4 == 0 else frames.mutated(body)))
             if count % 100 == 0:
                 bystander.works()
-                if time.monotonic() > deadline:
-                    break
         attacker.close()
         bystander.works()
         tracebacks = TRACEBACK.findall(fuzzed.log())
         assert not tracebacks, f"{len(tracebacks)} tracebacks, the first: {tracebacks[0]}"
         assert "unforeseen" not in fuzzed.log()
         assert fuzzed.memory_bytes() < 200 * MIB
-        assert count >= LEAST_FRAMES
         # Most frames are refused, and yet enough get through to the handlers.
         assert attacker.answered > count // 4
         assert attacker.closed > count // 10

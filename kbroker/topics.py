@@ -57,7 +57,7 @@ def check_name(name: str) -> None:
         problem = "it has a character other than ASCII letters, digits, '.', '_' and '-'"
     else:
         return
-    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"This cannot be a topic's name: {problem}.")
 
 
 class Topics:
@@ -100,12 +100,12 @@ class Topics:
         """Whether a topic of this name may be created now."""
         check_name(name)
         if name in self._by_name or name in self._reserved:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already.")
         other = self._by_collision_key.get(_collision_key(name))
         if other is not None:
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' collides with existing topic: {other}",
+                f"The name '{name}' differs from the topic '{other}' only in '.' and '_'.",
             )
 
     def create(

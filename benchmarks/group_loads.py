@@ -29,6 +29,7 @@ from kbroker.protocol.messages.offset_commit import (
 
 _OFFSET_COMMIT, _HEARTBEAT, _CONSUMER_GROUP_HEARTBEAT = 8, 12, 68
 _SETTLE_SECONDS = 120
+_CALM_SECONDS = 1.5  # Apache Kafka computes an assignment at most once a second
 PARTITIONS_EACH = 2
 _LENGTH = struct.Struct(">i")
 # Where the answers have their error code: after length, correlation id, tags and throttle time; at the end
@@ -179,7 +180,7 @@ def classic_heartbeat_frame(broker: Broker, topic: str) -> bytes:
 
 
 def consumer_heartbeat_frame(broker: Broker, topic: str) -> bytes:
-    """The same with the consumer protocol."""
+    """The same with the consumer protocol, once its epoch no longer changes."""
     group = f"heartbeat-{next(_names)}"
     joining = {
         "GroupId": group,
@@ -190,9 +191,20 @@ def consumer_heartbeat_frame(broker: Broker, topic: str) -> bytes:
         "TopicPartitions": [],
     }
     with Connection(broker.bootstrap) as connection:
-        joined = connection.ask("ConsumerGroupHeartbeat", 1, joining)
+        answer = connection.ask("ConsumerGroupHeartbeat", 1, joining)
+        owned: list[dict[str, Any]] = []
+        calm_since = time.perf_counter()
+        while time.perf_counter() - calm_since < _CALM_SECONDS:
+            epoch = answer["MemberEpoch"]
+            if answer["Assignment"] is not None:
+                owned = answer["Assignment"]["TopicPartitions"]
+            heartbeat = {"GroupId": group, "MemberId": answer["MemberId"], "MemberEpoch": epoch}
+            answer = connection.ask("ConsumerGroupHeartbeat", 1, {**heartbeat, "TopicPartitions": owned})
+            if answer["MemberEpoch"] != epoch:
+                calm_since = time.perf_counter()
+            time.sleep(0.05)
     steady = ConsumerGroupHeartbeatRequest(
-        group_id=group, member_id=joined["MemberId"], member_epoch=joined["MemberEpoch"]
+        group_id=group, member_id=answer["MemberId"], member_epoch=answer["MemberEpoch"]
     )
     return _frame(steady, _CONSUMER_GROUP_HEARTBEAT, 1)
 

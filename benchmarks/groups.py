@@ -75,12 +75,11 @@ def _transactions(broker: Broker) -> int | None:
 
 
 def _heartbeats(
-    frame: Callable[[Broker, str], bytes], members: int, heartbeats: int
+    frame: Callable[[Broker, str], bytes], connections: int, heartbeats: int
 ) -> Callable[[Broker, float], Numbers]:
     def run(broker: Broker, scale: float) -> Numbers:
         count = max(100, int(heartbeats * scale))
-        topic = _new_topic(broker, 1)
-        frames = [frame(broker, topic) for _ in range(members)]
+        frames = [frame(broker, _new_topic(broker, 1))] * connections
         pumped = group_loads.pump(broker, frames, group_loads.HEARTBEAT_ERROR, count)
         return {
             "heartbeats_per_s": count / pumped.seconds,

@@ -92,7 +92,7 @@ class Cluster:
         header = RequestHeader(schema.api_key, version, 7, "test")
         frame = encode_bytes(header, request_header_version(schema.api_key, version))
         frame += encode_bytes(request, version)
-        parsed = parse(memoryview(frame), self.peer, self.now_ms)
+        parsed = parse(memoryview(bytearray(frame)), self.peer, self.now_ms)
         answer = parsed.run(self.broker)
 
         def received(response: Any) -> Any:

@@ -46,7 +46,8 @@ class SlowStore(MemoryTransactionStore):
     def finish(self, count: int | None = None, error: Exception | None = None) -> None:
         """Let the first `count` writes, or all, succeed or fail."""
         count = len(self.waiting) if count is None else count
-        for _ in range(count):
+        while count > 0 and self.waiting:
+            count -= 1
             what, written = self.waiting.pop(0)
             if error is not None:
                 written.fail(error)

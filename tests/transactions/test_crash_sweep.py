@@ -1,0 +1,181 @@
+"""The broker dies at every step that transactions leave on the disk: each is there wholly or not at all.
+
+Real files, a real catalog. One run counts the steps (operations on log files, commits of the catalog); then
+there is a run that dies before each of them, one that dies in the middle of each write to a log, and one that
+dies after each commit, and what a restart makes of it is looked at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from kbroker.broker import Broker
+from kbroker.budget import Budget
+from kbroker.catalog.database import Database
+from kbroker.config.settings import Settings
+from kbroker.storage.directory import LogDirectory
+from kbroker.storage.files import Files
+from kbroker.storage.pending import Pending
+from kbroker.storage.worker import InlineWorker
+from tests.handlers.conftest import NOW_MS, Cluster, ManualTimers, Peer
+from tests.storage.faults import Crash, FaultyFiles, QuickFiles
+
+from .broker_support import TransactionalClient, committed_values, fetched_offset
+
+T = TypeVar("T")
+
+GROUP = "group"
+
+
+class MortalDatabase(Database):
+    """A catalog whose process dies before or after one of its commits."""
+
+    def __init__(self, path: Path, target: int = -1, *, after: bool = False) -> None:
+        super().__init__(path)
+        self.target = target
+        self.after = after
+        self.writes = 0
+
+    def write(self, function: Callable[[sqlite3.Connection], T]) -> Pending[T]:
+        self.writes += 1
+        if self.writes - 1 == self.target and not self.after:
+            raise Crash
+        written = super().write(function)
+        if self.writes - 1 == self.target:
+            raise Crash
+        return written
+
+
+class FileCluster(Cluster):
+    """A broker on files. What it is given decides where it dies."""
+
+    def __init__(self, path: Path, files: Files, database: Database) -> None:
+        self.now_ms = NOW_MS
+        self.path = path
+        self.files = files
+        self.database = database
+        self.timers = ManualTimers()
+        self.peer = Peer()
+        self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
+        self.broker = Broker(
+            Settings.load(flags={"node.id": "1"}),
+            database,
+            self.logs,
+            worker=InlineWorker(),
+            timers=self.timers,
+            budget=Budget(1 << 30),
+            clock=lambda: self.now_ms,
+        )
+
+
+class Run:
+    """Two transactions over two partitions and a group; `answered` holds how the ends were answered."""
+
+    def __init__(self, path: Path, files: FaultyFiles, database: MortalDatabase, version: int) -> None:
+        self.path = path
+        self.files = files
+        self.database = database
+        self.version = version
+        self.answered: list[int] = []
+        self.steps_of_setup = (0, 0)
+
+    def live(self) -> None:
+        cluster = FileCluster(self.path, self.files, self.database)
+        cluster.create("topic", 2)
+        client = TransactionalClient(cluster)
+        client.init()
+        self.steps_of_setup = (len(self.files.operations), self.database.writes)
+        produce_version, end_version = (12, 5) if self.version == 2 else (11, 4)
+        for number, commit in enumerate((True, False, True)):
+            if self.version != 2:
+                client.add("topic", 0, 1)
+                client.add_offsets(GROUP)
+            for partition in (0, 1):
+                value = b"transaction %d" % number
+                client.produce("topic", value, value, partition=partition, version=produce_version)
+            client.commit_offset(GROUP, "topic", number, version=5 if self.version == 2 else 4)
+            self.answered.append(client.end(commit=commit, version=end_version).error_code)
+
+    def die(self) -> None:
+        self.files.abandon()
+        sqlite3.Connection.close(self.database._connection)
+
+
+def whole_transactions(cluster: FileCluster) -> list[int]:
+    """The transactions that show in both partitions, wholly."""
+    seen = [committed_values(cluster.broker.find_log("topic", partition)) for partition in (0, 1)]
+    assert seen[0] == seen[1], "a transaction shows in one partition only"
+    assert seen[0][::2] == seen[0][1::2], "half of a transaction shows"
+    return [int(value.split()[1]) for value in seen[0][::2]]
+
+
+def check(run: Run) -> None:
+    """Start again where it died, and look."""
+    cluster = FileCluster(run.path, QuickFiles(), Database(run.path / "catalog.sqlite"))
+    if cluster.broker.topics.get("topic") is None:
+        return
+    shown = whole_transactions(cluster)
+    assert run.answered == [0] * len(run.answered)
+    # 1 is aborted. What was answered shows; what was not may, as a whole.
+    answered = [number for number in range(len(run.answered)) if number != 1]
+    assert shown[: len(answered)] == answered
+    assert shown in ([], [0], [0, 2])
+    last = shown[-1] if shown else -1
+    code, offset = fetched_offset(cluster, GROUP, "topic", require_stable=False)
+    assert (code, offset) == (0, last)
+    # Whatever is still open can be ended, and then nothing hangs.
+    if any(
+        each.transactional_id == "id" for each in cluster.broker.transactions.list_transactions((), (), -1, 0)
+    ):
+        TransactionalClient(cluster).init()
+    for partition in (0, 1):
+        log = cluster.broker.find_log("topic", partition)
+        assert log.last_stable_offset == log.high_watermark
+        assert all(state.current_txn_start_offset < 0 for state in log.producers())
+    assert whole_transactions(cluster) == shown
+    cluster.logs.close()
+    cluster.database.close()
+
+
+def steps(path: Path, version: int) -> tuple[range, range, list[str]]:
+    """The operations on files and the commits that come after the set-up."""
+    path.mkdir()
+    files = FaultyFiles()
+    run = Run(path, files, MortalDatabase(path / "catalog.sqlite"), version)
+    run.live()
+    run.die()
+    check(run)
+    first_operation, first_write = run.steps_of_setup
+    return (
+        range(first_operation, len(files.operations)),
+        range(first_write, run.database.writes),
+        files.operations,
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_crash_at_any_step_leaves_whole_transactions(tmp_path: Path, version: int) -> None:
+    operations, writes, names = steps(tmp_path / "counted", version)
+    deaths: list[tuple[str, int]] = [("crash", number) for number in operations]
+    deaths += [("torn", number) for number in operations if names[number].startswith("write")]
+    deaths += [("before", number) for number in writes] + [("after", number) for number in writes]
+    assert len(writes) >= 9  # each transaction begins, is decided and is complete
+    for kind, number in deaths:
+        path = tmp_path / f"{kind}-{number}"
+        path.mkdir()
+        on_file = kind in ("crash", "torn")
+        files = FaultyFiles(number, kind) if on_file else FaultyFiles()
+        catalog = path / "catalog.sqlite"
+        database = (
+            MortalDatabase(catalog) if on_file else MortalDatabase(catalog, number, after=kind == "after")
+        )
+        run = Run(path, files, database, version)
+        with pytest.raises(Crash):
+            run.live()
+        run.die()
+        check(run)

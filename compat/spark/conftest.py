@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from compat.conftest import SETTINGS, Server
 from compat.harness.broker import KBrokerProcess
+from compat.spark.jobs import Job
 from compat.spark.queries import Table, texts
 from compat.spark.revivable import RevivableKafka
 from compat.spark.topics import Topic
@@ -35,7 +36,9 @@ BROKER_SETTINGS = {
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    ),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
@@ -119,6 +122,11 @@ def stream(spark: SparkSession, kafka_server: Server) -> Callable[..., DataFrame
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Table:
     return Table(spark, tmp_path)
+
+
+@pytest.fixture
+def job(spark: SparkSession, kafka_server: Server, tmp_path: Path) -> Job:
+    return Job(spark, kafka_server, tmp_path)
 
 
 @pytest.fixture

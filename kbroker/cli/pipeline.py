@@ -41,6 +41,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     init.add_argument("file", nargs="?", default="pipeline.yml", type=Path)
     init.set_defaults(run=write_example)
 
+    jars = actions.add_parser(
+        "jars", help="download the jars Spark needs and list them, for spark-submit --jars"
+    )
+    jars.add_argument("--script", action="store_true", help="the path of the script to give to spark-submit")
+    jars.set_defaults(run=lambda arguments: _told(list_jars, arguments))
+
     demo = actions.add_parser("demo", help="a broker, a day of orders, three tables and a chart: one command")
     demo.add_argument("--orders", type=int, default=20_000, metavar="N", help="how many (default 20000)")
     demo.add_argument("--keep", type=Path, metavar="DIR", help="keep the file, the topic and the tables here")
@@ -115,6 +121,13 @@ def write_example(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         raise CommandFailed(f"{arguments.file} is there already") from None
     _say(f"wrote {arguments.file}. Try it: kbroker pipeline check {arguments.file}")
+    return 0
+
+
+def list_jars(arguments: argparse.Namespace) -> int:
+    from kbroker.pipeline import jars
+
+    _say(str(jars.SUBMIT_SCRIPT) if arguments.script else ",".join(map(str, jars.provide())))
     return 0
 
 

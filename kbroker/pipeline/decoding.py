@@ -6,7 +6,9 @@ good record). A source's view has the columns of `_data`, and Kafka's as KAFKA_C
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from kbroker.pipeline.spec import Decode, Rule, Source
@@ -105,11 +107,27 @@ def _data(decode: Decode) -> tuple[Column, Column]:
         problem = F.when(broken, F.lit(f"the value is no {decode.format} of the schema"))
         return parsed.dropFields(_CORRUPT), problem
     if decode.format == "avro":
-        return parsed, F.when(parsed.isNull(), F.lit("the value is no avro of the schema"))
+        return parsed, F.when(_broken_avro(decode, parsed), F.lit("the value is no avro of the schema"))
     if decode.format == "string":
         valid = F.is_valid_utf8(F.col("value").cast("string"))
         return parsed, F.when(~valid, F.lit("the value is no UTF-8"))
     return parsed, F.lit(None).cast("string")
+
+
+def _broken_avro(decode: Decode, parsed: Column) -> Column:
+    """from_avro makes a row of nulls of what it cannot read.
+
+    Told by a field that may not be null; in a record of optional fields by its length: a null is one byte.
+    """
+    from pyspark.sql import functions as F
+
+    schema = json.loads(decode.avro_schema or "{}")
+    fields = schema.get("fields", []) if isinstance(schema, dict) else []
+    required = [field["name"] for field in fields if "null" not in field["type"]]
+    if required:
+        return reduce(lambda found, name: found | parsed[name].isNull(), required, parsed.isNull())
+    length = F.octet_length("value") - (5 if decode.confluent_header else 0)
+    return reduce(lambda found, field: found & parsed[field["name"]].isNull(), fields, length != len(fields))
 
 
 def _with_rules(decoded: DataFrame, rules: Sequence[Rule]) -> DataFrame:

@@ -78,13 +78,27 @@ _TABLE = (
 )
 
 
+# A query's message holds its plan, in which any word may stand.
+_PLAN = re.compile(r"=== Streaming Query ===.*?(?=\n\s+at |\Z)", re.DOTALL)
+
+
 def explain(error: BaseException | str) -> Failure:
-    said = str(error)
+    said = _said(error)
     for known in _TABLE:
         found = known.pattern.search(said)
         if found is not None:
             return Failure(known.message.format(*found.groups(), whole=found[0].strip()), known.may_pass)
     return Failure(_first_cause(said), may_pass=False)
+
+
+def _said(error: object) -> str:
+    """The message, Java's stack trace and those of the causes, without plans."""
+    texts, seen = [], 0
+    while error is not None and seen < 10:
+        texts += [str(error), str(getattr(error, "_stackTrace", "") or "")]
+        error = getattr(error, "_cause", None)
+        seen += 1
+    return _PLAN.sub("", "\n".join(texts)).strip()
 
 
 def _first_cause(said: str) -> str:

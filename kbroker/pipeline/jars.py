@@ -19,6 +19,7 @@ from pathlib import Path
 from kbroker.pipeline.errors import JarUnavailable
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
+SUBMIT_SCRIPT = Path(__file__).with_name("submit.py")
 DEFAULT_REPOSITORY = "https://repo1.maven.org/maven2"
 ATTEMPTS = 3
 

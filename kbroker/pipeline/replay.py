@@ -101,12 +101,12 @@ def _replay_sink(
     windowed = bool(upstream.windows)
     count = 0
 
-    def read(source: Source) -> DataFrame:
+    def read(session: SparkSession, source: Source) -> DataFrame:
         nonlocal count
         passed = _of(source, committed.offsets)
         start, end = _bounds(client, passed, None if windowed else wanted)
         count += sum(end[t][p] - start[t][p] for t in end for p in end[t])
-        return sources.read_range(spark, pipeline, source, start, end)
+        return sources.read_range(session, pipeline, source, start, end)
 
     rows = views.build(spark, pipeline, read, only=upstream.names).frames[sink.view]
     if windowed:

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbroker.pipeline import jars, java
@@ -17,6 +18,7 @@ from kbroker.pipeline.errors import SparkMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOG4J2 = Path(__file__).with_name("log4j2.properties")
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -31,7 +33,7 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J2.as_uri()}",
 }
 COMMON = {
     **DELTA,

@@ -89,10 +89,13 @@ class State:
 
 
 def parse_offsets(text: str | dict[str, Any] | None) -> dict[str, dict[int, int]]:
-    """A Kafka source's offset as Spark prints it."""
-    if not text:
+    """A Kafka source's offset as Spark prints it; nothing where it has none yet."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
         return {}
-    found = json.loads(text) if isinstance(text, str) else text
+    if not isinstance(found, dict):
+        return {}
     return {
         topic: {int(partition): int(offset) for partition, offset in partitions.items()}
         for topic, partitions in found.items()

@@ -26,7 +26,7 @@ class Views:
 def build(
     spark: SparkSession,
     pipeline: Pipeline,
-    read: Callable[[Source], DataFrame] | None = None,
+    read: Callable[[SparkSession, Source], DataFrame] | None = None,
     *,
     counted: bool = True,
     only: frozenset[str] | None = None,
@@ -40,7 +40,7 @@ def build(
     for source in pipeline.sources.values():
         if only is not None and source.name not in only:
             continue
-        raw = read(source) if read is not None else sources.read_stream(session, pipeline, source)
+        raw = read(session, source) if read is not None else sources.read_stream(session, pipeline, source)
         try:
             decoded = decoding.decode(raw, source, inference.schema_of(spark, pipeline, source))
         except AnalysisException as error:

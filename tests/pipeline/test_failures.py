@@ -28,6 +28,11 @@ def test_what_people_meet_is_explained(said: str, expected: str, may_pass: bool)
     assert failure.may_pass is may_pass
 
 
+def test_a_plan_that_names_an_error_is_not_that_error() -> None:
+    said = "Query terminated: Topic is odd\n=== Streaming Query ===\nLogical Plan: No space left on device"
+    assert explain(said).message == "Query terminated: Topic is odd"
+
+
 def test_the_unknown_is_told_by_its_last_cause() -> None:
     failure = explain("Job aborted\n\tat x\nCaused by: A: one\n\tat y\nCaused by: B: two SQLSTATE: 1\n")
     assert failure == ("B: two", False)

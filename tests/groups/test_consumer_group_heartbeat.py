@@ -44,26 +44,23 @@ def settle(world: World, *members: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    ("fields", "named"),
     [
-        ({"member_id": ""}, "MemberId can't be empty."),
-        ({"group_id": " "}, "GroupId can't be empty."),
-        ({"instance_id": ""}, "InstanceId can't be empty."),
-        ({"rack_id": ""}, "RackId can't be empty."),
-        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
-        ({"owned": None}, "TopicPartitions must be empty when (re-)joining."),
-        ({"owned": {"t": {0}}}, "TopicPartitions must be empty when (re-)joining."),
-        (
-            {"subscribed_topic_names": None},
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-        ),
-        ({"member_epoch": -3}, "MemberEpoch is invalid."),
-        ({"member_epoch": -2}, "InstanceId can't be null."),
-        ({"member_epoch": -1, "member_id": "", "brings_member_id": False}, "MemberId can't be empty."),
-        ({"member_epoch": 1, "member_id": "", "brings_member_id": False}, "MemberId can't be empty."),
+        ({"member_id": ""}, "MemberId"),
+        ({"group_id": " "}, "GroupId"),
+        ({"instance_id": ""}, "InstanceId"),
+        ({"rack_id": ""}, "RackId"),
+        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs"),
+        ({"owned": None}, "TopicPartitions"),
+        ({"owned": {"t": {0}}}, "TopicPartitions"),
+        ({"subscribed_topic_names": None}, "SubscribedTopicNames"),
+        ({"member_epoch": -3}, "MemberEpoch"),
+        ({"member_epoch": -2}, "InstanceId"),
+        ({"member_epoch": -1, "member_id": "", "brings_member_id": False}, "MemberId"),
+        ({"member_epoch": 1, "member_id": "", "brings_member_id": False}, "MemberId"),
     ],
 )
-def test_a_request_that_lacks_something_is_invalid(world: World, fields: dict[str, Any], problem: str):
+def test_a_request_that_lacks_something_is_invalid(world: World, fields: dict[str, Any], named: str):
     request = {
         "member_id": "m",
         "member_epoch": 0,
@@ -74,16 +71,13 @@ def test_a_request_that_lacks_something_is_invalid(world: World, fields: dict[st
     }
     with pytest.raises(InvalidRequest) as refused:
         world.heartbeat(**request)
-    assert str(refused.value) == problem
+    assert named in str(refused.value)
     assert not world.groups
 
 
 def test_an_assignor_that_the_broker_does_not_have_is_refused(world: World):
-    with pytest.raises(UnsupportedAssignor) as refused:
+    with pytest.raises(UnsupportedAssignor, match=r"sticky.*uniform, range"):
         world.join("m", "t", server_assignor="sticky")
-    assert (
-        str(refused.value) == "ServerAssignor sticky is not supported. Supported assignors: uniform, range."
-    )
 
 
 def test_a_heartbeat_to_an_unknown_group_finds_none(world: World):

@@ -69,10 +69,8 @@ def test_a_calm_group_is_told_the_configured_interval(cluster, topic_id):
 def test_version_0_needs_no_member_id(cluster, topic_id):
     assert heartbeat(cluster, version=0, member_id="").member_id
     response = heartbeat(cluster, member_id="")
-    assert (response.error_code, response.error_message) == (
-        ErrorCode.INVALID_REQUEST,
-        "MemberId can't be empty.",
-    )
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert "MemberId" in (response.error_message or "")
 
 
 def test_a_regular_expression_comes_with_version_1(cluster, topic_id):

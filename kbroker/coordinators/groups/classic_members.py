@@ -69,8 +69,7 @@ class ClassicProtocolMembers:
         settings = self._groups.settings_for(group.group_id)
         if settings.migration_policy is MigrationPolicy.DISABLED:
             raise InconsistentGroupProtocol(
-                f"Cannot join the consumer group {group.group_id} with the classic protocol because the "
-                "group migration is disabled."
+                f"group {group.group_id} takes no classic members: its migration policy is disabled"
             )
         is_new = request.member_id == NO_MEMBER_ID
         member_id = self._env.new_id() if is_new else request.member_id
@@ -78,7 +77,7 @@ class ClassicProtocolMembers:
         if not group.supports_classic_protocols(
             request.protocol_type, [name for name, _ in request.protocols]
         ):
-            raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
+            raise InconsistentGroupProtocol("the group uses none of the member's protocols")
         if is_new and request.group_instance_id is None and request.member_id_required:
             raise MemberIdRequired("join again with this member id", member_id=member_id)
         subscription = _subscription(request)
@@ -220,7 +219,7 @@ def _classic_member(
     else:
         member = group.known_static_member(instance_id, member_id)
     if member.classic is None:
-        raise UnknownMemberId(f"Member {member_id} does not use the classic protocol.")
+        raise UnknownMemberId(f"member {member_id} uses the consumer protocol")
     if generation_id != member.member_epoch:
         raise IllegalGeneration(
             f"the generation of member {member_id} is {member.member_epoch}, not {generation_id}"
@@ -234,7 +233,7 @@ def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
     if member_id == NO_MEMBER_ID:  # an administrator removes it
         member = group.static_member(instance_id)
         if member is None:
-            raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+            raise UnknownMemberId(f"no member has the instance id {instance_id}")
         return member
     return group.known_static_member(instance_id, member_id)
 

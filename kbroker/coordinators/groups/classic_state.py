@@ -125,17 +125,17 @@ class ClassicGroupState:
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if self.state is DEAD:
-            raise GroupIdNotFound(f"Group {self.group_id} is in dead state.")
+            raise GroupIdNotFound(f"the group {self.group_id} is gone")
 
     def validate_offset_delete(self) -> None:
         if self.state is DEAD:
-            raise GroupIdNotFound(f"Group {self.group_id} is in dead state.")
+            raise GroupIdNotFound(f"the group {self.group_id} is gone")
         if self.state is not EMPTY and not self.uses_consumer_protocol:
             raise NonEmptyGroup(f"the group {self.group_id} has members")
 
     def validate_delete(self) -> None:
         if self.state is DEAD:
-            raise GroupIdNotFound(f"Group {self.group_id} is in dead state.")
+            raise GroupIdNotFound(f"the group {self.group_id} is gone")
         if self.state is not EMPTY:
             raise NonEmptyGroup(f"the group {self.group_id} has members")
 

@@ -98,7 +98,7 @@ class ConsumerGroup:
     def member(self, member_id: str) -> ConsumerGroupMember:
         member = self.members.get(member_id)
         if member is None:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {self.group_id}.")
+            raise UnknownMemberId(f"group {self.group_id} has no member {member_id}")
         return member
 
     def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
@@ -109,11 +109,10 @@ class ConsumerGroup:
         """The member with this instance id, if it is the one that asks."""
         member = self.static_member(instance_id)
         if member is None:
-            raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+            raise UnknownMemberId(f"no member has the instance id {instance_id}")
         if member.member_id != member_id:
             raise FencedInstanceId(
-                f"Static member {member_id} with instance id {instance_id} was fenced by member "
-                f"{member.member_id}."
+                f"the instance id {instance_id} belongs to {member.member_id} now, not to {member_id}"
             )
         return member
 
@@ -238,7 +237,7 @@ class ConsumerGroup:
             and api_version < _FIRST_VERSION_WITH_MEMBER_EPOCH
         ):
             raise UnsupportedVersion(
-                "OffsetCommit version 9 or above must be used by members using the consumer group protocol"
+                f"members of the consumer protocol commit from version {_FIRST_VERSION_WITH_MEMBER_EPOCH} on"
             )
         if member_epoch == member.member_epoch:
             return None
@@ -263,7 +262,7 @@ class ConsumerGroup:
 
     def validate_delete(self) -> None:
         if not self.is_empty:
-            raise NonEmptyGroup(f"The group {self.group_id} has members.")
+            raise NonEmptyGroup(f"the group {self.group_id} has members")
 
     def validate_offset_delete(self) -> None:
         """Always: what the group subscribes to is refused topic by topic."""

@@ -127,7 +127,7 @@ class ConsumerGroups:
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+            raise GroupIdNotFound(f"group {group_id} does not use the consumer protocol")
         return group
 
     def assignor_of(self, group: ConsumerGroup) -> str:
@@ -195,9 +195,7 @@ class ConsumerGroups:
 
     def check_room(self, group: ConsumerGroup, member_id: str, settings: ConsumerGroupSettings) -> None:
         if len(group.members) >= settings.max_size and member_id not in group.members:
-            raise GroupMaxSizeReached(
-                f"The consumer group has reached its maximum capacity of {settings.max_size} members."
-            )
+            raise GroupMaxSizeReached(f"the group has {settings.max_size} members already")
 
     def fence(
         self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], now_ms: int, result: T

@@ -54,29 +54,26 @@ def validate_heartbeat(request: HeartbeatRequest, assignors: Collection[str]) ->
     if (
         request.brings_member_id or epoch > 0 or epoch == LEAVE_GROUP_MEMBER_EPOCH
     ) and not request.member_id.strip():
-        raise InvalidRequest("MemberId can't be empty.")
+        raise InvalidRequest("a MemberId is needed")
     if not request.group_id.strip():
-        raise InvalidRequest("GroupId can't be empty.")
+        raise InvalidRequest("a GroupId is needed")
     if request.instance_id is not None and not request.instance_id.strip():
-        raise InvalidRequest("InstanceId can't be empty.")
+        raise InvalidRequest("an InstanceId needs characters")
     if request.rack_id is not None and not request.rack_id.strip():
-        raise InvalidRequest("RackId can't be empty.")
+        raise InvalidRequest("a RackId needs characters")
     if epoch == 0:
         if request.rebalance_timeout_ms == -1:
-            raise InvalidRequest("RebalanceTimeoutMs must be provided in first request.")
+            raise InvalidRequest("who joins names its RebalanceTimeoutMs")
         if request.owned is None or request.owned:
-            raise InvalidRequest("TopicPartitions must be empty when (re-)joining.")
+            raise InvalidRequest("who joins owns no TopicPartitions: send none")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-            raise InvalidRequest(
-                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
-            )
+            raise InvalidRequest("who joins names its topics: SubscribedTopicNames or SubscribedTopicRegex")
     elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         if request.instance_id is None:
-            raise InvalidRequest("InstanceId can't be null.")
+            raise InvalidRequest("only a member with an InstanceId leaves for a while")
     elif epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        raise InvalidRequest("MemberEpoch is invalid.")
+        raise InvalidRequest("there is no such MemberEpoch")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise UnsupportedAssignor(
-            f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(assignors)}."
+            f"no ServerAssignor {request.server_assignor} here, but {', '.join(assignors)}"
         )

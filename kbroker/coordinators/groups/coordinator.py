@@ -125,7 +125,7 @@ class GroupCoordinator:
         def forget(done: Pending[None]) -> None:
             if self.groups.get(group.group_id) is group and group.is_empty and _succeeded(done):
                 del self.groups[group.group_id]
-                group.close(GroupIdNotFound(f"Group {group.group_id} has been deleted."))
+                group.close(GroupIdNotFound(f"the group {group.group_id} is deleted"))
 
         deleted = self.offsets.delete_group(group.group_id)
         deleted.then(forget)
@@ -165,7 +165,7 @@ class GroupCoordinator:
         try:
             group = self._group_of_member(request.group_id)
             if group.is_empty:
-                raise UnknownMemberId(f"Group {request.group_id} has no members.")
+                raise UnknownMemberId(f"the group {request.group_id} has no members")
             if isinstance(group, ConsumerGroup):
                 return self.consumer_groups.classic.sync(group, request, now_ms)
             return group.sync(request, now_ms)
@@ -221,7 +221,7 @@ class GroupCoordinator:
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         if not isinstance(group, ClassicGroup):
-            raise GroupIdNotFound(f"Group {group_id} is not a classic group.")
+            raise GroupIdNotFound(f"group {group_id} does not use the classic protocol")
         return group.describe()
 
     def delete_group(self, group_id: str, now_ms: int) -> Pending[None]:

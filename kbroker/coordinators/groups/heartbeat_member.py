@@ -26,8 +26,7 @@ def find_or_make_member(
             return group.members.get(member_id, ConsumerGroupMember(member_id)), None
         if not existing.uses_classic_protocol and not existing.has_left_for_a_while:
             raise UnreleasedInstanceId(
-                f"Static member {member_id} with instance id {request.instance_id} cannot join the group "
-                f"because the instance id is owned by {existing.member_id} member."
+                f"the instance id {request.instance_id} still belongs to {existing.member_id}"
             )
         return existing.replaced_by(member_id), existing
     else:
@@ -50,11 +49,8 @@ def _check_epoch(member: ConsumerGroupMember, member_epoch: int, owned: Owned | 
         and member.holds_only(owned)
     )
     if not missed_the_answer:
-        comparison = "greater" if member_epoch > member.member_epoch else "smaller"
         raise FencedMemberEpoch(
-            f"The consumer group member has a {comparison} member epoch ({member_epoch}) than the one known "
-            f"by the group coordinator ({member.member_epoch}). The member must abandon all its partitions "
-            "and rejoin."
+            f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all and join again"
         )
 
 

@@ -36,11 +36,11 @@ from kbroker.protocol.types import ProtocolError
 def upgraded(classic: ClassicGroup, env: GroupEnvironment, settings: ConsumerGroupSettings) -> ConsumerGroup:
     """The classic group as a consumer group; GroupIdNotFound if it cannot be one."""
     if not settings.migration_policy.allows_upgrade:
-        raise _cannot_upgrade(classic, "online upgrade is disabled")
+        raise _cannot_upgrade(classic, "group.consumer.migration.policy forbids upgrades")
     if not classic.uses_consumer_protocol:
-        raise _cannot_upgrade(classic, "the group does not use the consumer embedded protocol")
+        raise _cannot_upgrade(classic, "its protocol type is not consumer")
     if len(classic.members) > settings.max_size:
-        raise _cannot_upgrade(classic, "the group size exceeds the consumer group maximum size")
+        raise _cannot_upgrade(classic, "it has more members than group.consumer.max.size")
     group = ConsumerGroup(classic.group_id, env)
     group.group_epoch = classic.generation_id
     for member in classic.members:
@@ -48,9 +48,9 @@ def upgraded(classic: ClassicGroup, env: GroupEnvironment, settings: ConsumerGro
             assigned = _assigned_partitions(member.assignment, classic.protocol_name, env.topics)
             subscription = read_subscription(member.metadata(classic.protocol_name) or member.protocols[0][1])
         except ProtocolError as error:
-            raise _cannot_upgrade(classic, "the embedded consumer protocol is malformed") from error
+            raise _cannot_upgrade(classic, "what its members sent cannot be read") from error
         except _CustomAssignor as error:
-            raise _cannot_upgrade(classic, "an unsupported custom assignor is in use") from error
+            raise _cannot_upgrade(classic, "its assignor is unknown here") from error
         if any(
             group.is_held_by_another("", topic_id, partition)
             for topic_id, held in assigned.items()
@@ -185,6 +185,4 @@ def _classic_member(member: ConsumerGroupMember) -> ClassicMember:
 
 
 def _cannot_upgrade(classic: ClassicGroup, reason: str) -> GroupIdNotFound:
-    return GroupIdNotFound(
-        f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}."
-    )
+    return GroupIdNotFound(f"the group {classic.group_id} stays classic: {reason}")

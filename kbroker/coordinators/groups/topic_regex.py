@@ -35,9 +35,7 @@ def _full_match(regex: str) -> Callable[[str], Any]:
     import re2  # type: ignore[import-untyped]
 
     if len(regex) > MAX_PATTERN_LENGTH:
-        raise InvalidRegularExpression(
-            f"SubscribedTopicRegex is longer than {MAX_PATTERN_LENGTH} characters."
-        )
+        raise InvalidRegularExpression(f"a SubscribedTopicRegex has at most {MAX_PATTERN_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
@@ -46,8 +44,6 @@ def _full_match(regex: str) -> Callable[[str], Any]:
         pattern = re2.compile(regex, options)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace")
-        raise InvalidRegularExpression(
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}."
-        ) from None
+        raise InvalidRegularExpression(f"the SubscribedTopicRegex {regex} cannot be read: {reason}") from None
     full_match: Callable[[str], Any] = pattern.fullmatch
     return full_match

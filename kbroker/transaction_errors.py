@@ -29,5 +29,5 @@ def refusal_of_write(error: TransactionError, knows_transaction_abortable: bool)
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(str(error))
     if isinstance(error, TransactionAbortable) and not knows_transaction_abortable:
-        return InvalidTxnState("Partition was not added to the transaction")
+        return InvalidTxnState("the partition is not part of the transaction")
     return error

@@ -119,7 +119,7 @@ def test_every_record_of_a_kafka_is_there_after_an_import(
         )
     again = kbroker("import", str(source), "--data", str(data))
     assert again.returncode == 1
-    assert "already exists" in again.stderr
+    assert "already" in again.stderr
 
 
 def test_what_cannot_be_imported_is_refused(

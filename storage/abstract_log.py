@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from kbroker.protocol.records import (
@@ -23,6 +23,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_stored_batch,
 )
+from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import LogConfig
 from kbroker.storage.errors import OffsetOutOfRange, RecordListTooLarge, RecordTooLarge, StorageError
 from kbroker.storage.interface import (
@@ -35,6 +36,7 @@ from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
 from kbroker.storage.producer_state import BatchMetadata, ProducerStates
 from kbroker.storage.segment import Segment
+from kbroker.storage.transaction_index import AbortedEntry
 from kbroker.storage.validation import BatchRules
 
 S = TypeVar("S", bound=Segment)
@@ -52,6 +54,8 @@ class AbstractLog(ABC, Generic[S]):
         self.log_end_offset = 0
         self.high_watermark = 0
         self.last_stable_offset = 0
+        self.first_dirty_offset: int | None = None  # where the last compaction ended
+        self.last_compaction: CompactionStats | None = None  # since the log was opened
         self._segments: list[S] = []
         self._producers = ProducerStates()
         self._epochs = LeaderEpochs()
@@ -343,6 +347,30 @@ class AbstractLog(ABC, Generic[S]):
     @abstractmethod
     def _discard(self, segments: list[S]) -> None:
         """These segments are no longer part of the log."""
+
+    # compaction
+
+    @property
+    def segments(self) -> Sequence[S]:
+        """All of them, the active one last."""
+        return self._segments
+
+    @property
+    def usable(self) -> bool:
+        return self._refusal is None
+
+    def aborted_before(self, offset: int) -> list[AbortedEntry]:
+        """The aborted transactions with data below `offset`."""
+        return [
+            entry for segment in self._segments for entry in segment.aborted() if entry.first_offset < offset
+        ]
+
+    def last_of_producers(self) -> dict[int, tuple[int, int]]:
+        """By producer id: the offset of its last data (-1: none of its epoch), and its epoch."""
+        return {
+            entry.producer_id: (entry.batches[-1].last_offset if entry.batches else -1, entry.producer_epoch)
+            for entry in self._producers
+        }
 
     # producers
 

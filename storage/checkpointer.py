@@ -1,7 +1,8 @@
 """Publishing how far every partition is on disk: recovery points, log starts and high watermarks.
 
 A round asks every log that changed to write and sync what is derived from its data, a few at a time; when all
-have, the checkpoints are written, on a worker. A log start that moved is published by itself, soon.
+have, the checkpoints are written, on a worker. A log start that moved is published by itself, soon. How far
+logs are compacted is written along.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Checkpointer:
     ) -> None:
         self.recovery_points: checkpoints.Offsets = {}  # of partitions that are not open
         self.log_starts: checkpoints.Offsets = {}
+        self.cleaner_offsets: checkpoints.Offsets = {}
         self._files = files
         self._worker = worker
         self._flusher = flusher
@@ -50,11 +52,13 @@ class Checkpointer:
         self._round = False
         self._start_moved = False
         self._writing = False
+        self._asked_to_write: list[Pending[None]] = []  # by who is told when it is done
 
     def read(self) -> None:
         """Raises ValueError if a checkpoint is unreadable."""
         self.recovery_points = checkpoints.read(self._files, self._path, names.RECOVERY_POINTS)
         self.log_starts = checkpoints.read(self._files, self._path, names.LOG_STARTS)
+        self.cleaner_offsets = checkpoints.read(self._files, self._path, names.CLEANER_OFFSETS)
 
     def log_start_moved(self) -> None:
         self._start_moved = True
@@ -91,27 +95,34 @@ class Checkpointer:
     def forget(self, topic: str, partition: int) -> None:
         self.recovery_points.pop((topic, partition), None)
         self.log_starts.pop((topic, partition), None)
+        self.cleaner_offsets.pop((topic, partition), None)
 
     def remember(self, log: PartitionLog) -> None:
         """The log is not open any more."""
         self.recovery_points[log.topic, log.partition] = log.published_point
         self.log_starts[log.topic, log.partition] = log.log_start_offset
+        if log.first_dirty_offset is not None:
+            self.cleaner_offsets[log.topic, log.partition] = log.first_dirty_offset
 
     def _contents(self) -> list[tuple[str, bytes]]:
         recovery_points, log_starts = dict(self.recovery_points), dict(self.log_starts)
         high_watermarks = dict(self.recovery_points)
+        cleaner_offsets = dict(self.cleaner_offsets)
         for log in self._logs():
             if log.on_disk:
                 key = (log.topic, log.partition)
                 recovery_points[key] = log.published_point
                 log_starts[key] = log.log_start_offset
                 high_watermarks[key] = log.high_watermark
+                if log.first_dirty_offset is not None:
+                    cleaner_offsets[key] = log.first_dirty_offset
         return [
             (os.path.join(self._path, name), checkpoints.encode(offsets.items()))
             for name, offsets in (
                 (names.RECOVERY_POINTS, recovery_points),
                 (names.LOG_STARTS, log_starts),
                 (names.HIGH_WATERMARKS, high_watermarks),
+                (names.CLEANER_OFFSETS, cleaner_offsets),
             )
         ]
 
@@ -121,11 +132,19 @@ class Checkpointer:
         for path, data in self._contents():
             self._files.replace_bytes(path, data)
 
+    def write_soon(self) -> Pending[None]:
+        """Write all checkpoints, as they are now or later, on a worker; resolved when they are on disk."""
+        told: Pending[None] = Pending()
+        self._asked_to_write.append(told)
+        if not self._writing:
+            self._write_later()
+        return told
+
     def _write_later(self) -> None:
-        """Write all checkpoints on a worker."""
         self._writing = True
         self._start_moved = False
         contents = self._contents()
+        asked, self._asked_to_write = self._asked_to_write, []
 
         def write() -> None:
             for path, data in contents:
@@ -137,5 +156,9 @@ class Checkpointer:
                 result.result()
             except OSError as error:
                 logger.warning("%s: the checkpoints could not be written: %s", self._path, error)
+            for told in asked:
+                told.follow(result)
+            if self._asked_to_write and not self._writing:
+                self._write_later()
 
         self._worker.run(write).then(written)

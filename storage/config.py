@@ -50,6 +50,13 @@ class LogConfig:
     def delete(self) -> bool:
         return DELETE in self.cleanup_policy
 
+    @property
+    def max_segment_ms(self) -> int:
+        """How long a segment is active: as only ended ones are compacted, max.compaction.lag.ms at most."""
+        if self.compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
 
 @dataclass(frozen=True, slots=True)
 class DirectoryConfig:
@@ -60,3 +67,7 @@ class DirectoryConfig:
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
     flush_offset_checkpoint_interval_ms: int = 60_000
+    cleaner_enable: bool = True
+    cleaner_backoff_ms: int = 15_000
+    cleaner_dedupe_buffer_bytes: int = 128 * 1024 * 1024
+    cleaner_dedupe_load_factor: float = 0.9

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 
 from kbroker.storage import names
 from kbroker.storage.checkpointer import Checkpointer
+from kbroker.storage.compaction.compactor import Compactor
+from kbroker.storage.compaction.jobs import CompactionStats
+from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
@@ -47,6 +50,7 @@ class LogDirectory:
         now_ms: int,
         fsync: bool,
         settings: DirectoryConfig,
+        runner: Runner,
     ) -> None:
         self.path = path
         self.clean_start = True
@@ -83,6 +87,19 @@ class LogDirectory:
         self._unreadable: dict[Key, StorageError] = {}
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
+        self._compactor = Compactor(
+            self._context,
+            self._flusher,
+            self._checkpointer,
+            runner,
+            settings,
+            self._logs,
+            self._partitions,
+            lambda topic: self.config_source(topic) if self.config_source is not None else None,
+            self._open_closed,
+            self._path_of,
+            now_ms=now_ms,
+        )
         self._next_retention_ms = now_ms + settings.retention_initial_delay_ms
         self._next_expiry_ms = now_ms + settings.producer_id_expiration_check_interval_ms
 
@@ -98,8 +115,12 @@ class LogDirectory:
         settings: DirectoryConfig | None = None,
         cluster_id: str | None = None,
         node_id: int = 1,
+        runner: Runner | None = None,
     ) -> LogDirectory:
-        """Lock and open a directory, new or used; recover its partitions if it was not closed."""
+        """Lock and open a directory, new or used; recover its partitions if it was not closed.
+
+        `runner`: where logs are compacted; else in a process of its own.
+        """
         files = files if files is not None else Files()
         path = os.path.abspath(path)
         files.make_directories(path)
@@ -112,7 +133,14 @@ class LogDirectory:
             if cluster_id is not None:
                 check_meta_properties(files, path, cluster_id, node_id)
             directory = cls(
-                path, files, worker, lock, now_ms=now_ms, fsync=fsync, settings=settings or DirectoryConfig()
+                path,
+                files,
+                worker,
+                lock,
+                now_ms=now_ms,
+                fsync=fsync,
+                settings=settings or DirectoryConfig(),
+                runner=runner or ProcessRunner(),
             )
             directory._start()
         except BaseException:
@@ -201,6 +229,7 @@ class LogDirectory:
         if clean:
             recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
         log.recovery_point = log.published_point = min(recovery_point, log.log_end_offset)
+        log.first_dirty_offset = self._checkpointer.cleaner_offsets.get(key)
         return log, loaded.cut_bytes
 
     def log(
@@ -236,6 +265,14 @@ class LogDirectory:
         except OSError as error:
             raise LogFenced(f"{path} cannot be opened: {error}") from error
         del self._partitions[key]
+        return log
+
+    def _open_closed(self, key: Key, config: LogConfig) -> PartitionLog:
+        """Open a partition that nobody has asked for, to stay open; whoever asks brings the leader epoch."""
+        topic_id = self._topic_id_in(self._path_of(key))
+        if not topic_id:
+            raise InconsistentTopicId(f"{self._path_of(key)} has no topic id")
+        log = self._logs[key] = self._open_log(key, topic_id, config, 0)
         return log
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
@@ -277,6 +314,7 @@ class LogDirectory:
                 return
         elif key not in self._partitions or self._topic_id_in(path) not in (topic_id, b""):
             return
+        self._compactor.forget(key)
         self._partitions.pop(key, None)
         self._unreadable.pop(key, None)
         self._checkpointer.forget(topic, partition)
@@ -306,6 +344,11 @@ class LogDirectory:
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
 
+    @property
+    def compaction(self) -> CompactionStats:
+        """What was compacted since the start."""
+        return self._compactor.totals
+
     def total_bytes(self) -> int:
         return self._files.space(self.path)[0]
 
@@ -327,12 +370,14 @@ class LogDirectory:
             self._next_expiry_ms = now_ms + self._settings.producer_id_expiration_check_interval_ms
             for log in self._logs.values():
                 log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+        self._compactor.tick(now_ms)
         self._removal.tick(now_ms)
 
     def next_deadline(self) -> int:
         deadline = min(self._next_retention_ms, self._next_expiry_ms, self._checkpointer.next_deadline())
         if self._to_retain:
             deadline = min(deadline, self._now_ms + _SOON_MS)
+        deadline = self._compactor.next_deadline(deadline)
         return self._removal.next_deadline(self._flusher.next_deadline(deadline))
 
     def _retain(self) -> None:
@@ -362,6 +407,7 @@ class LogDirectory:
 
     def close(self) -> None:
         """Clean stop."""
+        self._compactor.close()
         clean = not self._unreadable
         for log in self._logs.values():
             if log.on_disk:

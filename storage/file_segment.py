@@ -180,6 +180,10 @@ class FileSegment(Segment):
         self.load_timestamps()
         return super().largest_timestamp()
 
+    def rolling_timestamp(self) -> int:
+        self.load_timestamps()
+        return super().rolling_timestamp()
+
     def last_modified_ms(self) -> int:
         return self._files.modified_ms(self.file.path)
 
@@ -188,6 +192,13 @@ class FileSegment(Segment):
     @property
     def _transaction_index_path(self) -> str:
         return names.segment_file(self.directory, self.base_offset, names.TRANSACTION_INDEX + self._suffix)
+
+    def use_disk(self, size_bytes: int, index_entries: int, time_index_entries: int) -> None:
+        """Files that somebody else wrote hold this much; timestamps come from them when asked for."""
+        self.size_bytes = size_bytes
+        self.index.use_disk(index_entries)
+        self.time_index.use_disk(time_index_entries)
+        self.forget_timestamps()
 
     def expect_aborted_on_disk(self) -> None:
         """The segment has a `.txnindex`, to be read when it is asked for."""
@@ -256,6 +267,20 @@ class FileSegment(Segment):
     def close(self) -> None:
         for file in (self.file, self.index.file, self.time_index.file):
             self._descriptors.close(file)
+
+    @property
+    def given_up(self) -> bool:
+        """No part of the log any more."""
+        return self._suffix == names.DELETED
+
+    def remove_files(self, *suffixes: str) -> None:
+        """Remove the files with these suffixes, in this order."""
+        self.close()
+        for suffix in suffixes:
+            for kind in names.SEGMENT_SUFFIXES:
+                self._files.unlink_if_exists(
+                    names.segment_file(self.directory, self.base_offset, kind + suffix)
+                )
 
     def rename_suffix(self, old: str, new: str) -> list[str]:
         """Rename the files, for deletion or after compaction; returns the new paths of those there are."""

@@ -35,7 +35,10 @@ class SyncJob(NamedTuple):
 
     def run(self, files: Files) -> None:
         for path in self.paths:
-            file = files.open(path)
+            try:
+                file = files.open(path)
+            except FileNotFoundError:
+                continue  # retention or compaction gave its segment up meanwhile
             try:
                 files.sync(file)
             finally:

@@ -256,7 +256,8 @@ class PartitionLog(AbstractLog[FileSegment]):
         if job.checkpoint:
             self.published_point = max(self.published_point, end_offset)
         if self._sync_commits and end_offset > self.high_watermark and self._refusal is None:
-            self._committed_place = job.place
+            place = job.place
+            self._committed_place = place if place is not None and not place.segment.given_up else None
             self._commit_up_to(end_offset)
         if self._waiters:
             told = [waiter for waiter in self._waiters if waiter[0] < end_offset]
@@ -275,7 +276,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         """What the disk holds is unknown now: nothing more is acknowledged."""
         self._fence(error)
 
-    def _fence(self, error: OSError) -> LogFenced:
+    def _fence(self, error: Exception) -> LogFenced:
         fenced = LogFenced(f"{self.topic}-{self.partition}: {error}")
         if self._refusal is None:
             logger.error("%s is fenced until it is reopened: %s", self, error)
@@ -436,10 +437,12 @@ class PartitionLog(AbstractLog[FileSegment]):
         self.recovery_point = max(self.recovery_point, offset)
         self._context.log_start_moved()
 
-    def _discard(self, segments: list[FileSegment]) -> None:
-        """Rename the files of segments that retention gave up; they are removed later."""
+    def _discard(self, segments: list[FileSegment], keep_snapshot: int = -1) -> None:
+        """Rename the files of segments that were given up; they are removed later."""
         self._reader.forget()
         self._stable_place = None
+        if self._committed_place is not None and self._committed_place.segment in segments:
+            self._committed_place = None
         renamed: list[str] = []
         doomed = set(segments)
         self._unsynced_segments = [segment for segment in self._unsynced_segments if segment not in doomed]
@@ -449,6 +452,8 @@ class PartitionLog(AbstractLog[FileSegment]):
                 paths = set(segment.paths())
                 self._unsynced_paths = [path for path in self._unsynced_paths if path not in paths]
                 renamed += segment.rename_suffix("", names.DELETED)
+                if segment.base_offset == keep_snapshot:
+                    continue
                 snapshot = self._snapshots.path(segment.base_offset)
                 marked = self._snapshots.mark_deleted(segment.base_offset)
                 if marked is not None:
@@ -459,23 +464,59 @@ class PartitionLog(AbstractLog[FileSegment]):
         finally:
             self._context.delete_later(renamed, self._config.file_delete_delay_ms)
 
+    @property
+    def generation(self) -> int:
+        """Another one after every truncation."""
+        return self._generation
+
+    def replace_segments(self, old: list[FileSegment], new: FileSegment, now_ms: int) -> None:
+        """Put a compacted segment, complete in `.cleaned` files, in the place of those it was made from.
+
+        A crash leads to the old ones until all files of the new one end in `.swap`, then to the new one.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        start = self._segments.index(old[0])
+        new.on_failure(self._io_failed)
+        try:
+            new.rename_suffix(names.CLEANED, names.SWAP)
+        except OSError as error:
+            try:
+                new.remove_files(names.SWAP, names.CLEANED)
+            except OSError as worse:
+                raise self._fence(worse) from error
+            raise StorageError(f"{self.topic}-{self.partition}: {error}") from error
+        self._segments[start : start + len(old)] = [new]
+        try:
+            self._discard(old, keep_snapshot=new.base_offset)
+            new.rename_suffix(names.SWAP, "")
+        except (OSError, StorageError) as error:
+            # Halfway between the two: only opening the log again tells what it has.
+            raise self._fence(error) from error
+        self._unsynced_directories.add(self._directory)
+        if not self._flush_scheduled:
+            self._schedule_flush(now_ms)
+
     def truncate_to(self, offset: int) -> None:
         if self._refusal is not None:
             raise self._refusal
         if offset >= self.log_end_offset or not self._segments:
             return
-        # First take back what was published: recovery must not trust what now changes.
-        self.published_point = min(self.published_point, offset)
-        self.recovery_point = min(self.recovery_point, offset)
         try:
+            place = self._reader.place_of(self._segments, self._segment_index(offset), offset, wait=True)
+            end_offset = self._reader.end_offset_before(place)
+            # First take back what was published: recovery must not trust what now changes.
+            self.published_point = min(self.published_point, end_offset)
+            self.recovery_point = min(self.recovery_point, end_offset)
+            self.log_start_offset = min(self.log_start_offset, end_offset)
+            if self.first_dirty_offset is not None:
+                self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
             self._context.publish()
-            self._cut(max(offset, 0))
+            self._cut(place, end_offset)
         except OSError as error:
             raise self._io_failed(error) from error
 
-    def _cut(self, offset: int) -> None:
-        place = self._reader.place_of(self._segments, self._segment_index(offset), offset, wait=True)
-        end_offset = self._reader.end_offset_before(place)
+    def _cut(self, place: Place, end_offset: int) -> None:
         keep = self._segments.index(place.segment) + 1
         later = self._segments[keep:]
         del self._segments[keep:]
@@ -486,15 +527,14 @@ class PartitionLog(AbstractLog[FileSegment]):
         place.segment.truncate_to_position(place.position, end_offset)
         self._reader.reload_timestamps(place.segment)
         self.log_end_offset = end_offset
-        self.log_start_offset = min(self.log_start_offset, end_offset)
         self._snapshots.remove_above(end_offset)
         self._epochs.truncate_from_end(end_offset)
         self._producers = replay_producers(
             self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
         )
         self._unsynced_paths = [path for path in self._unsynced_paths if self._files.exists(path)]
-        self.published_point = min(self.published_point, end_offset)
-        self.recovery_point = min(self.recovery_point, end_offset)
+        self._unsynced_paths.append(place.segment.file.path)
+        self._unsynced_directories.add(self._directory)
         if not self._sync_commits or self.high_watermark > end_offset:
             self._committed_place = Place(place.segment, place.position)
             self._commit_up_to(end_offset)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 from kbroker.protocol.records import batch_size_at, iter_records, read_header
 from kbroker.storage.abstract_log import AbstractLog
+from kbroker.storage.compaction.in_memory import compact
+from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
 from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
@@ -41,6 +43,11 @@ class MemorySegment(Segment):
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
             self.max_timestamp_offset = last_offset
+
+    def empty_copy(self) -> MemorySegment:
+        copy = MemorySegment(self.base_offset, self.created_ms, self.roll_jitter_ms)
+        copy.modified_ms = self.modified_ms
+        return copy
 
     def indexes_full(self, config: LogConfig) -> bool:
         return False
@@ -82,6 +89,10 @@ class MemoryLog(AbstractLog[MemorySegment]):
 
     def _discard(self, segments: list[MemorySegment]) -> None:
         pass
+
+    def replace_segments(self, old: list[MemorySegment], new: list[MemorySegment]) -> None:
+        """Put compacted segments in the place of the first ones of the log."""
+        self._segments[: len(old)] = new
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True) -> Slice:
         if self._refusal is not None:
@@ -155,6 +166,8 @@ class MemoryLog(AbstractLog[MemorySegment]):
             self.log_end_offset = header.next_offset
         self.log_start_offset = start
         self.log_end_offset = max(self.log_end_offset, start)
+        if self.first_dirty_offset is not None:
+            self.first_dirty_offset = min(self.first_dirty_offset, self.log_end_offset)
         epochs.truncate_from_end(self.log_end_offset)
         self._epochs = epochs
         self._commit_up_to(self.log_end_offset)
@@ -181,6 +194,8 @@ class MemoryDirectory:
         self._settings = settings or DirectoryConfig()
         self._logs: dict[tuple[str, int], MemoryLog] = {}
         self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+        self._next_compaction_ms = now_ms + self._settings.cleaner_backoff_ms
+        self.compaction = CompactionStats()
 
     def log(
         self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
@@ -219,15 +234,25 @@ class MemoryDirectory:
         return -1
 
     def tick(self, now_ms: int) -> None:
-        if now_ms < self._next_retention_ms:
-            return
-        self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+        if now_ms >= self._next_retention_ms:
+            self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+            for log in self._logs.values():
+                log.apply_retention(now_ms)
+                log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+        if self._settings.cleaner_enable and now_ms >= self._next_compaction_ms:
+            self._next_compaction_ms = now_ms + self._settings.cleaner_backoff_ms
+            self._compact(now_ms)
+
+    def _compact(self, now_ms: int) -> None:
         for log in self._logs.values():
-            log.apply_retention(now_ms)
-            log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+            if log.config.compact and compact(log, self._settings, now_ms):
+                assert log.last_compaction is not None
+                self.compaction.add(log.last_compaction)
 
     def next_deadline(self) -> int:
-        return self._next_retention_ms
+        if not self._settings.cleaner_enable:
+            return self._next_retention_ms
+        return min(self._next_retention_ms, self._next_compaction_ms)
 
     def close(self) -> None:
         for log in self._logs.values():

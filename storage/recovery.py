@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from kbroker.protocol.records import LOG_OVERHEAD, MAGIC, RecordError
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.batch_scan import scan
+from kbroker.storage.compaction import leftovers
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
 from kbroker.storage.file_segment import Damage, FileSegment
@@ -120,38 +121,9 @@ class _Loader:
                 self._remove(name)
                 del present[name]
         if any(name.endswith((names.CLEANED, names.SWAP)) for name in present):
-            self._finish_compaction(set(present))
+            leftovers.settle(self._files, self._directory, set(present))
             present = self._files.sizes(self._directory)
         return present
-
-    def _finish_compaction(self, present: set[str]) -> None:
-        """A crash interrupted a compaction: complete it if all that it wrote is there, else undo it."""
-        swaps = {name for name in present if name.endswith(names.SWAP)}
-        cleaned = {name for name in present if name.endswith(names.CLEANED)}
-        if cleaned:
-            # Not yet all renamed to .swap: the old segments are still complete.
-            for name in sorted(swaps | cleaned):
-                self._remove(name)
-            return
-        ranges = []
-        for name in sorted(swaps):
-            offset = names.offset_of(name, names.LOG + names.SWAP)
-            if offset is not None:
-                file = self._files.open(os.path.join(self._directory, name))
-                size = self._files.size(file)
-                next_offset = offset
-                for _, header, _ in scan(self._files, file, 0, size):
-                    next_offset = header.next_offset
-                ranges.append((offset, next_offset))
-        for name in sorted(present - swaps):
-            for suffix in names.SEGMENT_SUFFIXES:
-                offset = names.offset_of(name, suffix)
-                if offset is not None and any(start <= offset < max(end, start + 1) for start, end in ranges):
-                    self._remove(name)
-        for name in sorted(swaps):
-            path = os.path.join(self._directory, name)
-            logger.info("%s: completing the compaction of %s", self._name, name)
-            self._files.rename(path, path.removesuffix(names.SWAP))
 
     def _make_segments(self, present: dict[str, int]) -> list[FileSegment]:
         offsets = sorted(
@@ -244,6 +216,9 @@ class _Loader:
         scanned = segments_from(loaded.segments, known)
         expected = scanned[0].base_offset
         for index, segment in enumerate(scanned):
+            if self._gap(segment.base_offset, expected):
+                self._cut(scanned[index - 1], scanned[index - 1].size_bytes, expected, scanned[index:])
+                break
             position = self._trusted_start(segment, known) if not index else self._reset(segment)
             segment.truncate_aborted(recovery_point)
             end, expected = self._recover_segment(segment, position, expected, snapshot or 0, recovery_point)
@@ -268,6 +243,10 @@ class _Loader:
             )
         loaded.producers.end_offset = expected
         loaded.producers.remove_expired(self._options.now_ms, self._options.producer_id_expiration_ms)
+
+    def _gap(self, offset: int, expected: int) -> bool:
+        """Whether something is missing before `offset`: only compaction, of old data, leaves gaps."""
+        return offset > expected >= self._options.recovery_point
 
     def _trusted_start(self, segment: FileSegment, offset: int) -> int:
         """A batch boundary at or below `offset` from which to scan; indexes are kept up to it."""
@@ -305,12 +284,13 @@ class _Loader:
         while True:
             try:
                 for start, header, batch in scan(self._files, segment.handle, position, segment.size_bytes):
-                    if header.base_offset < expected:
+                    if header.base_offset < expected or self._gap(header.base_offset, expected):
                         raise RecordError(f"offset {header.base_offset} where {expected} is due")
                     segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
                     if header.partition_leader_epoch > loaded.epochs.latest:
                         loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
-                    if header.producer_id >= 0 and header.base_offset >= snapshot:
+                    counts = header.base_offset >= snapshot and header.last_offset >= loaded.log_start_offset
+                    if header.producer_id >= 0 and counts:
                         aborted = loaded.producers.learn(
                             batch, header, header.base_offset, header.last_offset
                         )

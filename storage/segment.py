@@ -27,7 +27,7 @@ class Segment(ABC):
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.size_bytes = 0
-        self.first_timestamp = -1  # the largest of the first batch: what segment.ms counts from
+        self.first_timestamp = -1  # the largest of the first batch
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset  # the last offset of the batch with max_timestamp
 
@@ -39,7 +39,11 @@ class Segment(ABC):
             return False
         first = self.first_timestamp
         waited_ms = timestamp - first if first >= 0 else now_ms - self.created_ms
-        return waited_ms > config.segment_ms - self.roll_jitter_ms or self.indexes_full(config)
+        return waited_ms > config.max_segment_ms - self.roll_jitter_ms or self.indexes_full(config)
+
+    def rolling_timestamp(self) -> int:
+        """The largest timestamp of the first batch: what segment.ms and max.compaction.lag.ms count from."""
+        return self.first_timestamp
 
     def largest_timestamp(self) -> int:
         """What retention.ms counts from; without timestamps, the time of the last change."""

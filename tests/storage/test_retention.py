@@ -77,7 +77,11 @@ def test_without_limits_nothing_is_deleted(storage: Storage) -> None:
 
 def test_a_compacted_topic_deletes_only_below_the_log_start(storage: Storage) -> None:
     log = storage.log(
-        segment_bytes=600, retention_ms=1, retention_bytes=1, cleanup_policy=frozenset(("compact",))
+        segment_bytes=600,
+        retention_ms=1,
+        retention_bytes=1,
+        cleanup_policy=frozenset(("compact",)),
+        min_cleanable_dirty_ratio=1.0,
     )
     fill(log, 12)
     retain(storage, NOW + INTERVAL_MS)

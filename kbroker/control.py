@@ -85,9 +85,15 @@ class Control:
         return await result if asyncio.iscoroutine(result) else result
 
     async def _create_topic(
-        self, name: str, partitions: int = 1, configs: dict[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        configs: dict[str, str] | None = None,
+        if_not_exists: bool = False,
     ) -> None:
         broker = self._server.broker
+        if if_not_exists and broker.topics.get(name) is not None:
+            return
         asked = CreatableTopic(
             name=name,
             num_partitions=partitions,

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "KBROKER_"
 
-# KBROKER_BOOTSTRAP is for the other commands. Kubernetes describes a service named kbroker to every pod in
-# the other variables.
-_NOT_SETTINGS = r"KBROKER_(BOOTSTRAP|SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
+# What other commands and the tests read; and Kubernetes describes a service named kbroker to every pod in
+# the variables of the second line.
+_NOT_SETTINGS = (
+    r"KBROKER_(BOOTSTRAP|CACHE|MAVEN_REPOSITORY|COMPAT(_\w+)?"
+    r"|SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
+)
 
 _NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}

@@ -107,7 +107,8 @@ class KafkaBroker:
         self.host, self.port, self.control_port = match[1], int(match[2]), int(match[3])
         self._control = ControlClient(self.control_port)
         for topic, partitions in self._topics.items():
-            self.create_topic(topic, partitions)
+            # A data directory has kept those of the last start.
+            self._do("create_topic", name=topic, partitions=partitions, if_not_exists=True)
 
     def stop(self) -> None:
         """Stop as SIGTERM does: gracefully."""
@@ -143,7 +144,7 @@ class KafkaBroker:
         _, self.host, self.port = self._server.addresses[0]
         self.control_port = await self._server.open_control_port(0)
         for topic, partitions in self._topics.items():
-            await self.control("create_topic", name=topic, partitions=partitions)
+            await self.control("create_topic", name=topic, partitions=partitions, if_not_exists=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:

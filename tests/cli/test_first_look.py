@@ -101,7 +101,8 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 
 
 def test_the_address_comes_from_the_environment_and_serve_does_not_mind() -> None:
-    with ServerProcess("--in-memory", env={"KBROKER_BOOTSTRAP": "nonsense:1"}) as server:
+    others = {"KBROKER_BOOTSTRAP": "nonsense:1", "KBROKER_CACHE": "/nowhere", "KBROKER_COMPAT": "both"}
+    with ServerProcess("--in-memory", env=others) as server:
         done = subprocess.run(
             [*KBROKER, "ping", "--json"],
             env={**os.environ, "KBROKER_BOOTSTRAP": server.bootstrap},

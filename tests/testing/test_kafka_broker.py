@@ -110,8 +110,8 @@ def test_a_restart_keeps_address_and_data(tmp_path: Path) -> None:
         send(broker, "t", b"kept")
         address = broker.bootstrap_servers
         broker.kill()
-        broker._topics = {}
         broker.start()
+        broker.restart()
         assert broker.bootstrap_servers == address
         assert [record.value for record in broker.records("t")] == [b"kept"]
 
@@ -173,3 +173,33 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def test_the_fixtures_give_each_xdist_worker_a_broker_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import os, pathlib, pytest\n"
+        "@pytest.mark.parametrize('number', range(8))\n"
+        "def test_alone(kafka_broker, kafka_bootstrap, kafka_topic, number):\n"
+        "    assert kafka_broker.records(kafka_topic) == []\n"
+        "    worker = os.environ['PYTEST_XDIST_WORKER']\n"
+        "    pathlib.Path(__file__).with_name(f'{worker}-{kafka_bootstrap}').touch()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert "8 passed" in done.stdout, done.stdout + done.stderr
+    brokers = sorted(path.name for path in tmp_path.glob("gw*"))
+    assert len(brokers) == 2
+    assert brokers[0].partition("-")[2] != brokers[1].partition("-")[2]
+
+
+def test_a_broker_costs_little_before_it_is_ready() -> None:
+    """In CPU time, which does not depend on what else the machine does: ready in under 0.4 s when idle."""
+    with KafkaBroker() as broker:
+        ticks = sum(map(int, Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        assert ticks / os.sysconf("SC_CLK_TCK") < 0.4

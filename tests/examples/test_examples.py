@@ -1,0 +1,83 @@
+"""Every example runs, as its README says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compat.harness import jars, java
+from tests.docs.test_quickstart import install_kafkajs
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(command: list[str], directory: Path = EXAMPLES, **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def test_every_example_is_in_the_readme() -> None:
+    readme = (EXAMPLES / "README.md").read_text()
+    for folder in EXAMPLES.iterdir():
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert f"[{folder.name}]({folder.name}/" in readme
+
+
+def test_pytest(tmp_path: Path) -> None:
+    copy = shutil.copytree(EXAMPLES / "pytest", tmp_path / "example")
+    assert "5 passed" in run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(copy)], tmp_path
+    )
+
+
+def test_unittest() -> None:
+    assert "Ran 3 tests" in run([sys.executable, "-m", "unittest", "discover", "unittest"])
+
+
+def test_faststream(tmp_path: Path) -> None:
+    pytest.importorskip("faststream", reason="faststream is not installed")
+    copy = shutil.copytree(EXAMPLES / "faststream", tmp_path / "example")
+    assert "1 passed" in run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(copy)], tmp_path
+    )
+
+
+@pytest.mark.java
+def test_java() -> None:
+    classpath = jars.classpath("kafka")
+    classes = java.compile_sources([EXAMPLES / "java" / "OrdersTest.java"], "orders-test", classpath)
+    logging = {"log4j2.configurationFile": Path(jars.__file__).with_name("log4j2.xml").as_uri()}
+    command = java.command(
+        "OrdersTest",
+        [sys.executable, "-m", "kbroker"],
+        classpath=f"{classes}{os.pathsep}{classpath}",
+        properties=logging,
+    )
+    assert "passed\n" in run(command)
+
+
+def test_node(tmp_path: Path) -> None:
+    install_kafkajs(tmp_path)
+    shutil.copy(EXAMPLES / "node" / "orders.test.mjs", tmp_path)
+    said = run(
+        ["node", "--test"],
+        tmp_path,
+        KBROKER_COMMAND=f"{sys.executable} -m kbroker",
+        KAFKAJS_NO_PARTITIONER_WARNING="1",
+    )
+    assert "pass 2" in said

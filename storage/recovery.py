@@ -207,7 +207,7 @@ class _Loader:
     def _recover(self, recovery_point: int) -> None:
         """Check everything from `recovery_point` on, and make again what is derived from it."""
         loaded = self._loaded
-        newest = loaded.snapshots.newest(recovery_point)
+        newest = loaded.snapshots.newest(loaded.log_start_offset, recovery_point)
         snapshot = newest[0] if newest is not None else None
         if newest is not None:
             loaded.producers.load(newest[1], newest[0])
@@ -431,7 +431,7 @@ def replay_producers(
     `scan_all`: without a snapshot, all batches.
     """
     producers = ProducerStates()
-    newest = snapshots.newest(end_offset)
+    newest = snapshots.newest(log_start_offset, end_offset)
     if newest is not None:
         producers.load(newest[1], newest[0])
     start = max(newest[0] if newest is not None else 0, log_start_offset)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
 from kbroker.storage import names, producer_snapshot
@@ -39,9 +39,13 @@ class Snapshots:
             insort(self._offsets, offset)
         return path
 
-    def newest(self, limit: int) -> tuple[int, list[ProducerEntry]] | None:
-        """The newest readable snapshot at or below `limit`."""
-        for offset in reversed(self._offsets[: bisect_right(self._offsets, limit)]):
+    def newest(self, log_start_offset: int, limit: int) -> tuple[int, list[ProducerEntry]] | None:
+        """The newest readable snapshot at or below `limit`.
+
+        One below the log start is of no use: what ended its transactions may have been deleted.
+        """
+        first = bisect_left(self._offsets, log_start_offset)
+        for offset in reversed(self._offsets[first : bisect_right(self._offsets, limit)]):
             try:
                 return offset, producer_snapshot.decode(self._files.read_bytes(self.path(offset)))
             except (producer_snapshot.CorruptSnapshot, FileNotFoundError) as error:

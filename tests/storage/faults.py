@@ -244,6 +244,16 @@ class VolatileFiles(Files):
             else:
                 names.pop(path, None)
 
+    def adopt(self) -> None:
+        """What is there already is safe."""
+        for directory, names, files in os.walk(self._root):
+            for name in names:
+                self._safe_names[os.path.join(directory, name)] = None
+            for name in files:
+                path = os.path.join(directory, name)
+                inode = Inode(synced=Path(path).read_bytes())
+                self._inodes[path] = self._safe_names[path] = inode
+
     def lose_power(self, target: Path, chance: random.Random) -> None:
         """Write to `target` what the disk holds when the machine comes back."""
         for file in self.locks:

@@ -10,7 +10,14 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from kbroker.protocol.records import Record, build_batch, iter_batches, iter_records
+from kbroker.protocol.records import (
+    ControlType,
+    Record,
+    build_batch,
+    iter_batches,
+    iter_records,
+    parse_control,
+)
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
@@ -85,6 +92,32 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 1 << 20, **op
 
 def contents(log: Log, **options: Any) -> list[tuple[int, str]]:
     return [(record.offset, (record.value or b"").decode()) for record in read_all(log, **options)]
+
+
+def committed_records(log: Log, max_bytes: int = 1 << 20) -> list[tuple[int, str]]:
+    """What a read_committed consumer hands out: it drops what the log says was aborted."""
+    position = log.log_start_offset
+    records: list[tuple[int, str]] = []
+    while (found := read(log, position, max_bytes, committed=True)).size_bytes:
+        waiting = sorted(found.aborted, key=lambda aborted: aborted.first_offset)
+        dropping: set[int] = set()
+        data = b"".join(bytes(buffer) for buffer in found.buffers)
+        for start, header in iter_batches(data):
+            while waiting and waiting[0].first_offset <= header.last_offset:
+                dropping.add(waiting.pop(0).producer_id)
+            content = memoryview(data)[start : start + header.size_bytes]
+            if header.is_control:
+                marker = parse_control(content)
+                if marker is not None and marker.type == ControlType.ABORT:
+                    dropping.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in dropping):
+                records += [
+                    (record.offset, (record.value or b"").decode())
+                    for record in iter_records(content)
+                    if record.offset >= position
+                ]
+        position = found.next_offset
+    return records
 
 
 class ManualWorker:

@@ -26,6 +26,7 @@ FAULTS = {
     "torn": ("write",),
     "crash": ("open", "write", "truncate", "sync", "rename", "unlink", "make", "remove"),
 }
+DELETED_BEFORE = 2
 SETTINGS = DirectoryConfig(
     retention_check_interval_ms=1000,
     retention_initial_delay_ms=1000,
@@ -38,7 +39,7 @@ class Workload:
         self.path = path
         self.files = files
         self.fsync = fsync
-        self.acknowledged: dict[tuple[str, int], list[str]] = {}
+        self.acknowledged: dict[tuple[str, int], dict[int, str]] = {}
         self.tried: dict[tuple[str, int], list[str]] = {}
         self.deleted: set[tuple[str, int]] = set()
         self.storage: Storage | None = None
@@ -71,7 +72,7 @@ class Workload:
             self._control(log, commit=False)
         if self._append(log, "second", transactional_sequence=1):
             self._control(log, commit=True)
-        self._quietly(lambda: storage.log("plain", **configs).delete_records_before(2))
+        self._quietly(lambda: storage.log("plain", **configs).delete_records_before(DELETED_BEFORE))
         storage.directory.tick(NOW + 7000)
         doomed = storage.log("doomed", **configs)
         self._append(doomed, "doomed")
@@ -111,7 +112,7 @@ class Workload:
             acknowledge(appended)
         except (StorageError, OSError):
             return False
-        self.acknowledged.setdefault(key, []).append(value)
+        self.acknowledged.setdefault(key, {})[appended.base_offset] = value
         return True
 
     def _control(self, log: Log, *, commit: bool) -> None:
@@ -131,14 +132,12 @@ def check(workload: Workload) -> None:
         if key in workload.deleted:
             continue
         log = storage.log(*key)
-        found = [(record.value or b"").decode() for record in read_all(log)]
-        assert len(found) == len(set(found)), f"{key}: something is there twice"
-        expected = workload.acknowledged.get(key, [])
-        if key == ("plain", 0):
-            expected = expected[max(log.log_start_offset, 0) :] if len(expected) > 2 else expected
-            expected = [value for value in expected if value in found or int(value.split()[1]) >= 2]
-        assert [value for value in found if value in expected] == expected
-        assert set(found) <= set(workload.tried[key])
+        found = {record.offset: (record.value or b"").decode() for record in read_all(log)}
+        assert len(found) == len(set(found.values())), f"{key}: something is there twice"
+        assert log.log_start_offset in (0, DELETED_BEFORE if key == ("plain", 0) else 0)
+        for offset, value in workload.acknowledged.get(key, {}).items():
+            assert offset < log.log_start_offset or found.get(offset) == value
+        assert set(found.values()) <= set(workload.tried[key])
         again = log.append_as_leader(batch("after"), NOW)
         assert again.base_offset == log.log_end_offset - 1
     storage.directory.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +22,11 @@ from kbroker.storage.interface import Slice
 from kbroker.storage.partition_metadata import read_partition_metadata
 from kbroker.storage.worker import InlineWorker
 
+from .dumping import accepted, dumped_records
+
 TOPIC = "format"
 RECORDS_PER_CODEC = 1500
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-# What DumpLogSegments says when something does not fit.
-COMPLAINTS = re.compile(
-    r"mismatch|Mismatch|corrupt|Corrupt|invalid bytes|not valid|Exception|non-consecutive", re.ASCII
-)
 
 
 def fill(bootstrap: str) -> int:
@@ -78,14 +75,14 @@ def test_kafkas_own_tool_reads_every_file_kbroker_writes(tools: KafkaTools, end:
         directory = broker.data / f"{TOPIC}-0"
         segments = sorted(directory.glob("*.log"))
         assert len(segments) > 1
-        assert _dumped_records(tools, segments) == count
+        assert dumped_records(tools, segments) == count
         for suffix in (".index", ".timeindex"):
             files = sorted(directory.glob(f"*{suffix}"))
             assert len(files) == len(segments)
-            _accepted(tools, files, "--index-sanity-check")
-            _accepted(tools, files, "--verify-index-only")
-        assert "producerId" in _accepted(tools, sorted(directory.glob("*.snapshot")))
-        assert "producerId" in _accepted(tools, sorted(directory.glob("*.txnindex")))
+            accepted(tools, files, "--index-sanity-check")
+            accepted(tools, files, "--verify-index-only")
+        assert "producerId" in accepted(tools, sorted(directory.glob("*.snapshot")))
+        assert "producerId" in accepted(tools, sorted(directory.glob("*.txnindex")))
 
 
 def test_a_partition_that_kafka_wrote_is_read_record_by_record(tmp_path: Path) -> None:
@@ -123,25 +120,3 @@ def test_a_partition_that_kafka_wrote_is_read_record_by_record(tmp_path: Path) -
         assert len(committed.aborted) == 1
     finally:
         directory.close()
-
-
-def _dumped_records(tools: KafkaTools, segments: list[Path]) -> int:
-    said = _accepted(tools, segments, "--deep-iteration")
-    assert said.count("isvalid: true") == len(re.findall(r"^baseOffset:", said, re.MULTILINE))
-    return sum(
-        int(count)
-        for count, control in re.findall(
-            r"^baseOffset:.* count: (\d+) .*isControl: (\w+)", said, re.MULTILINE
-        )
-        if control == "false"
-    )
-
-
-def _accepted(tools: KafkaTools, files: list[Path], *options: str) -> str:
-    assert files
-    result = tools.run("kafka-dump-log", "--files", ",".join(map(str, files)), *options, timeout=120)
-    assert result.exit_code == 0, result
-    said = str(result.stdout)
-    assert not COMPLAINTS.search(said), COMPLAINTS.findall(said)
-    assert not COMPLAINTS.search(str(result.stderr)), result.stderr
-    return said

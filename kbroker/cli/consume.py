@@ -17,6 +17,7 @@ from kbroker.cli.errors import CommandFailed
 from kbroker.cli.times import HELP, timestamp_ms
 
 _POLL_MS = 200
+_GLANCE_MS = 50
 
 _DESCRIPTION = r"""Read records of topics and print them. It stops at the end, unless --follow is given.
 
@@ -86,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         auto_offset_reset="earliest",
         isolation_level="read_uncommitted" if arguments.read_uncommitted else "read_committed",
         max_poll_records=min(arguments.count or 500, 500),
+        # Who stops at the end does not want to wait there.
+        fetch_max_wait_ms=500 if arguments.follow else 50,
     ) as consumer:
         reading = _Reading(consumer, arguments)
         try:
@@ -171,7 +174,10 @@ class _Reading:
     def records(self) -> Any:
         left = self._arguments.count
         while left is None or left > 0:
-            polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=left and min(left, 500))
+            polled = self._consumer.poll(
+                timeout_ms=_POLL_MS if self._arguments.follow else _GLANCE_MS,
+                max_records=left and min(left, 500),
+            )
             for partition, records in polled.items():
                 for record in records:
                     self._printed[partition] = record.offset + 1

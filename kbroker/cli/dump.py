@@ -13,6 +13,7 @@ from kbroker.cli.output import add_output_options, note, print_table, say
 
 Rows = Iterator[dict[str, Any]]
 
+_ROWS_AT_ONCE = 10_000
 _TYPES = "a .log, .index, .timeindex, .txnindex or .snapshot file"
 
 
@@ -48,20 +49,28 @@ def _print(path: str, read: Callable[[str, argparse.Namespace], Rows], arguments
     if len(arguments.files) > 1 and not arguments.json:
         say(f"{path}:")
     problem = None
-    rows = []
+    rows: list[dict[str, Any]] = []
     try:
         for row in read(path, arguments):
             if arguments.json:
                 say(json.dumps(row, ensure_ascii=False))
-            else:
-                rows.append(row)
+                continue
+            rows.append(row)
+            if len(rows) == _ROWS_AT_ONCE:
+                _print_rows(rows)
     except ValueError as error:  # RecordError, CorruptSnapshot and the like
         problem = error
-    if rows:
-        print_table([name.upper() for name in rows[0]], [list(row.values()) for row in rows])
+    _print_rows(rows)
     if problem is not None:
         note(f"kbroker: {path}: damaged behind that: {problem}")
     return problem is not None
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    """Print and forget them: a segment may have more than fit into memory."""
+    if rows:
+        print_table([name.upper() for name in rows[0]], [list(row.values()) for row in rows])
+    rows.clear()
 
 
 def _log(path: str, arguments: argparse.Namespace) -> Rows:

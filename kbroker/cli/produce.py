@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         source = stack.enter_context(open(arguments.file, "rb")) if arguments.file else sys.stdin.buffer
         producer = stack.enter_context(_producer(arguments))
         lines = _progress(source, arguments, stack)
+        _check_topic(producer, arguments)
         sender = _Sender(producer, arguments, headers)
         for record in _records(source, lines, arguments):
             if sender.failure is not None:
@@ -103,6 +104,17 @@ def _producer(arguments: argparse.Namespace) -> Any:
         linger_ms=0 if sys.stdin.isatty() and not arguments.file else 5,
         enable_idempotence=acks == "all",
     )
+
+
+def _check_topic(producer: Any, arguments: argparse.Namespace) -> None:
+    """Fail before the first record where there is no topic and the broker does not make it."""
+    try:
+        producer.partitions_for(arguments.topic)
+    except connection.kafka().errors.KafkaTimeoutError as error:
+        raise CommandFailed(
+            f"topic {arguments.topic} is not there after {arguments.timeout:g} s, and the broker does not "
+            f"make it: 'kbroker topic create {arguments.topic}' does"
+        ) from error
 
 
 class _Sender:

@@ -18,32 +18,72 @@ from tests.support.server_process import ServerProcess, eventually
 KBROKER = [sys.executable, "-m", "kbroker"]
 
 
-def test_in_a_terminal_serve_shows_where_it_is_and_what_to_try() -> None:
+def in_a_terminal(arguments: list[str], until: str) -> tuple[int, str]:
+    """Run it in a terminal until it shows a text, then press Ctrl-C; its exit code, and what was shown."""
     terminal, side = pty.openpty()
     process = subprocess.Popen(
-        [*KBROKER, "serve", "--in-memory", "--port", "0"],
+        [*KBROKER, *arguments],
         stdout=side,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "xterm"},
     )
     os.close(side)
     shown = b""
     try:
-        while b"Ctrl-C stops it" not in shown:
-            shown += os.read(terminal, 4096)
+        with suppress(OSError):  # EIO: it has ended
+            while until.encode() not in shown:
+                shown += os.read(terminal, 4096)
     finally:
         process.send_signal(signal.SIGINT)
         with suppress(OSError):
             while os.read(terminal, 4096):
                 pass
-        assert process.wait(30) == 0
+        code = process.wait(30)
         os.close(terminal)
-    lines = shown.decode().splitlines()
+    return code, shown.decode()
+
+
+def test_in_a_terminal_serve_shows_where_it_is_and_what_to_try() -> None:
+    code, shown = in_a_terminal(["serve", "--in-memory", "--port", "0"], "Ctrl-C stops it")
+    assert code == 0
+    lines = shown.splitlines()
     (address,) = [line.split()[-1] for line in lines if "listening on" in line]
     commands = [line for line in lines if line.startswith("  ")]
     assert len(commands) == 3
     assert all("kbroker" in line and f"-b {address}" in line for line in commands)
-    assert "\033" not in shown.decode()
+    assert "\033" not in shown
+
+
+def test_in_a_terminal_lag_is_watched_until_ctrl_c() -> None:
+    with KafkaBroker(["t"]) as broker:
+        address = ["-b", broker.bootstrap_servers]
+        subprocess.run([*KBROKER, "produce", "t", *address], input=b"1\n2\n", check=True, timeout=60)
+        reset = ["group", "reset", "billing", "--to-offset", "1", "-t", "t"]
+        subprocess.run([*KBROKER, *reset, *address], check=True, timeout=60)
+        code, shown = in_a_terminal(["lag", "--interval", "100ms", *address], "CAUGHT UP IN")
+    assert code == 130
+    assert "billing" in shown
+
+
+def test_in_a_terminal_tables_are_drawn() -> None:
+    with KafkaBroker(["orders"]) as broker:
+        _, shown = in_a_terminal(["topic", "list", "-b", broker.bootstrap_servers], "never shown")
+    assert "─" in shown
+    assert "orders" in shown
+
+
+def test_without_a_topic_and_without_auto_creation_produce_says_what_to_do() -> None:
+    with KafkaBroker(configs={"auto.create.topics.enable": "false"}) as broker:
+        done = subprocess.run(
+            [*KBROKER, "produce", "t", "--timeout", "1", "-b", broker.bootstrap_servers],
+            input="x",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "kbroker topic create t" in done.stderr
 
 
 def test_the_log_is_text_or_json_at_the_level_that_was_asked_for() -> None:

@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 Deliver = Callable[[Callable[[], None]], object]
 
+_CHECKPOINT_PAGES = 10_000  # of 4 KiB
 _MAX_GROUP = 5_000  # writes that may share one commit
 
 
@@ -64,6 +65,8 @@ class Database:
         )
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute(f"PRAGMA synchronous={'FULL' if sync_full else 'NORMAL'}")
+        # A checkpoint syncs the database, and commits wait for it: rather seldom and larger.
+        self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._deliver: Deliver = lambda callback: callback()

@@ -125,8 +125,10 @@ def test_the_installed_command_serves_and_talks(installed: Path, served: str) ->
 
     assert kbroker("topic", "list") == ""
     kbroker("topic", "create", "greetings")
-    kbroker("produce", "greetings", "-z", "lz4", stdin="hello\n")
-    assert kbroker("consume", "greetings") == "hello\n"
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    for codec in codecs:
+        kbroker("produce", "greetings", "-z", codec, stdin=f"hello {codec}\n")
+    assert kbroker("consume", "greetings").split() == [word for codec in codecs for word in ("hello", codec)]
     assert kbroker("topic", "list").split() == ["TOPIC", "PARTITIONS", "REPLICAS", "greetings", "1", "1"]
 
 

@@ -130,6 +130,20 @@ def test_ctrl_c_ends_a_command_with_130_and_without_a_word() -> None:
         eventually(lambda: any(request.api == "LeaveGroup" for request in broker.requests))
 
 
+def test_ctrl_c_in_a_benchmark_removes_its_topic() -> None:
+    with KafkaBroker() as broker:
+        process = subprocess.Popen(
+            [*KBROKER, "bench", "latency", "-n", "1000000", "-b", broker.bootstrap_servers],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        eventually(lambda: any(request.api == "Produce" for request in broker.requests))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (130, b"", b"")
+        assert any(request.api == "DeleteTopics" for request in broker.requests)
+
+
 def test_a_reader_that_goes_away_is_no_traceback() -> None:
     with KafkaBroker(["t"]) as broker:
         command = f"{sys.executable} -m kbroker"

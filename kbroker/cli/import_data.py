@@ -155,6 +155,10 @@ def _check(
                     f"{target} has a directory {topic.name}-{number} already, of no topic: adopt it with "
                     f"'kbroker import {target} --data {target}', or move it away"
                 )
+            if any(name.endswith(names.SWAP) for name in files.sizes(path)):
+                raise CommandFailed(
+                    f"{path} was left in the middle of a compaction: start its broker and stop it, then import"
+                )
             report = inspect_partition(files, path, progress=progress)
             for problem in report.problems:
                 if problem.damage in (Damage.RECORDS, Damage.IDENTITY) or (

@@ -201,6 +201,15 @@ def test_an_import_goes_on_above_the_epochs_of_the_log_and_of_the_directory(
         assert partition["log_end_offset"] == BATCHES * 3
 
 
+def test_a_partition_left_in_the_middle_of_a_compaction_is_refused(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = logs(data)[0]
+    first.rename(first.with_name(f"{first.name}.swap"))
+    assert main(["import", str(data), "--data", str(tmp_path / "other")]) == 1
+    assert "compaction" in capsys.readouterr().err
+
+
 def test_wrong_configs_and_topics_are_refused(
     left: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -157,7 +157,7 @@ def _check(
                 )
             if any(name.endswith(names.SWAP) for name in files.sizes(path)):
                 raise CommandFailed(
-                    f"{path} was left in the middle of a compaction: start its broker and stop it, then import"
+                    f"{path} was left in the middle of a compaction: start and stop its broker, then import"
                 )
             report = inspect_partition(files, path, progress=progress)
             for problem in report.problems:

@@ -37,8 +37,10 @@ sources:
     watermark: {{column: _timestamp, delay: 1 hour}}
 sinks:
   appended: {{from: rows, delta: ./appended}}
-  upserted: {{from: rows, delta: ./upserted, mode: upsert, key: id}}
-  files: {{from: rows, parquet: ./files}}
+"""
+MORE_SINKS = """\
+  upserted: {from: rows, delta: ./upserted, mode: upsert, key: id}
+  files: {from: rows, parquet: ./files}
 """
 
 
@@ -76,26 +78,35 @@ class Feeder:
 def test_exactly_once_across_kills(
     spark: SparkSession, kafka_server: Server, new_topic: Callable[..., Topic], tmp_path: Path, kills: int
 ) -> None:
+    tables = {"appended": "delta"}
+    if kills > 2:
+        tables |= {"upserted": "delta", "files": "parquet"}
+    elif kafka_server.name != "kbroker":
+        pytest.skip("the short form is for kbroker; make compat-spark-full runs the long one on both")
     topic = new_topic(2)
     file = tmp_path / "pipeline.yml"
-    file.write_text(PIPELINE.format(bootstrap=kafka_server.bootstrap, topic=topic))
+    text = PIPELINE.format(bootstrap=kafka_server.bootstrap, topic=topic)
+    file.write_text(text + MORE_SINKS if kills > 2 else text)
     chance = random.Random(kills)
     feeder = Feeder(topic)
 
-    def count(table: str, format: str) -> int:
-        if not (tmp_path / table).exists():
-            return 0
-        return int(spark.read.schema("id bigint").format(format).load(str(tmp_path / table)).count())
+    def ids(table: str, format: str) -> list[int]:
+        """In the table so far."""
+        path = tmp_path / table
+        if not path.exists() or (format == "delta" and not list(path.glob("_delta_log/*.json"))):
+            return []
+        reader = spark.read if format == "delta" else spark.read.schema("id bigint")
+        return sorted(row.id for row in reader.format(format).load(str(path)).select("id").collect())
 
     def wait_for(table: str, format: str, rows: int, job: JobProcess) -> None:
-        eventually(lambda: count(table, format) >= rows or job.ended, seconds=180)
+        eventually(lambda: len(ids(table, format)) >= rows or job.ended, seconds=180)
         assert not job.ended, job.output()
 
     job = JobProcess("run", str(file), output=tmp_path / "output.txt")
     try:
         for kill in range(kills):
             # Somewhere within the batches that follow.
-            before = count("appended", "delta")
+            before = len(ids("appended", "delta"))
             wait_for("appended", "delta", before + chance.randrange(1, 400), job)
             if kill % 2 == 0:
                 job.kill()
@@ -104,13 +115,12 @@ def test_exactly_once_across_kills(
                 kafka_server.kill()
                 kafka_server.revive() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
         sent = feeder.stop()
-        for table, format in (("appended", "delta"), ("upserted", "delta"), ("files", "parquet")):
+        for table, format in tables.items():
             wait_for(table, format, sent, job)
         assert job.terminate() == 0, job.output()
     finally:
         if not job.ended:
             job.kill()
         feeder.stop()
-    for table, format in (("appended", "delta"), ("upserted", "delta"), ("files", "parquet")):
-        found = spark.read.schema("id bigint").format(format).load(str(tmp_path / table)).select("id")
-        assert sorted(row.id for row in found.collect()) == list(range(sent)), table
+    for table, format in tables.items():
+        assert ids(table, format) == list(range(sent)), table

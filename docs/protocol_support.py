@@ -14,8 +14,8 @@ TARGET = Path(__file__).with_name("protocol-support.md")
 _HEAD = """\
 # Protocol support
 
-Derived from the API table in kbroker/apis.py by docs/protocol_support.py. Versions below those of Apache Kafka 4.3 are kept
-for clients that still send them.
+Derived from the API table in kbroker/apis.py by docs/protocol_support.py. Versions below those of
+Apache Kafka 4.3 are kept for clients that still send them.
 
 | key | API | versions | what it does |
 |---|---|---|---|

@@ -80,6 +80,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._unsynced_paths: list[str] = []
         self._unsynced_directories: set[str] = set()
         self._flush_scheduled = False
+        self._told_full = False
         self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
         self._generation = 0  # raised by every truncation: a sync that began before it proves nothing
         self.recovery_point = 0  # everything below is on disk
@@ -180,6 +181,9 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._unpersisted.append(ended)
 
     def _appended(self, now_ms: int) -> Pending[None] | None:
+        if self._told_full:
+            self._told_full = False
+            logger.warning("%s takes records again", self)
         if self._sync_commits:
             return self._durable_up_to(self.log_end_offset - 1)
         self._commit_up_to(self.log_end_offset)
@@ -289,6 +293,9 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def _io_failed(self, error: OSError) -> StorageError:
         if error.errno in _FULL:
+            if not self._told_full:
+                self._told_full = True
+                logger.warning("%s takes no records until there is room: %s", self, error)
             return DiskFull(f"{self.topic}-{self.partition}: {error}")
         if error.errno in _PASSING:
             return StorageError(f"{self.topic}-{self.partition}: {error}")

@@ -8,7 +8,6 @@ import os
 from kbroker.storage import names
 from kbroker.storage.files import Files
 
-
 _BEGINNING = b"version: 0\ntopic_id: "
 _TOPIC_ID_LENGTH = 22
 

@@ -257,9 +257,11 @@ class LogDirectory:
         if found and found != topic_id:
             raise InconsistentTopicId(f"{path} belongs to another topic id")
         try:
-            log, _ = self._load(key, topic_id, config, leader_epoch, clean=True)
-            if found is None and log.size_bytes:
+            if found is None and any(
+                size and name.endswith(names.LOG) for name, size in self._files.sizes(path).items()
+            ):
                 raise InconsistentTopicId(f"{path} has data, but no partition.metadata")
+            log, _ = self._load(key, topic_id, config, leader_epoch, clean=True)
             if not found:
                 write_partition_metadata(self._files, path, topic_id)
         except OSError as error:

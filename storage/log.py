@@ -441,7 +441,6 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def _raise_log_start(self, offset: int) -> None:
         super()._raise_log_start(offset)
-        self.recovery_point = max(self.recovery_point, offset)
         self._context.log_start_moved()
 
     def _discard(self, segments: list[FileSegment], keep_snapshot: int = -1) -> None:

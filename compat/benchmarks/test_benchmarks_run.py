@@ -19,9 +19,12 @@ TINY: dict[str, tuple[str, ...]] = {
         *("--only", "librdkafka", "--only", "latency at 1,000", "--only", "10,000"),
     ),
     "benchmarks.growth": ("--scale", "0.002"),
+    "benchmarks.groups": ("--scale", "0.01", "--only", "10 members"),
 }
-# Used by others, not run by itself.
-PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy"}
+# Used by others, not run by themselves.
+PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy", "benchmarks.group_loads"}
+# Two brokers and a Spark of their own: minutes even at a tiny size.
+BY_HAND = {"benchmarks.spark"}
 
 
 @pytest.mark.slow
@@ -48,4 +51,4 @@ def test_none_is_forgotten() -> None:
         f"benchmarks.{path.stem}" for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__"
     }
     found |= {f"benchmarks.{path.parent.name}" for path in (ROOT / "benchmarks").glob("*/__main__.py")}
-    assert found == TINY.keys() | PARTS
+    assert found == TINY.keys() | PARTS | BY_HAND

@@ -15,7 +15,7 @@ from compat.conftest import Server
 @pytest.fixture
 def filled(run: Run, topic: str) -> str:
     """A topic of one partition with the values 0 to 9, one second apart."""
-    run("topic", "create", topic, "-p", "1")
+    run("topic", "create", topic, "-p", "1", "-c", "retention.ms=-1")  # its timestamps are old
     lines = [json.dumps({"value": str(n), "timestamp": 1_700_000_000_000 + n * 1000}) for n in range(10)]
     assert run("produce", topic, "--from-json", stdin="\n".join(lines).encode()).exit_code == 0
     return topic
@@ -53,7 +53,7 @@ def test_a_file_is_one_record_or_a_record_per_line(run: Run, topic: str, tmp_pat
 
 def test_json_goes_round(run: Run, filled: str, topic: str) -> None:
     other = f"{topic}-copy"
-    run("topic", "create", other, "-p", "1")
+    run("topic", "create", other, "-p", "1", "-c", "retention.ms=-1")
     printed = run("consume", filled, "--json").stdout
     acknowledged = run("produce", other, "--from-json", "--json", stdin=printed.encode())
     assert [line["offset"] for line in acknowledged.json_lines] == list(range(10))
@@ -88,7 +88,7 @@ def test_where_reading_begins_and_ends(run: Run, filled: str) -> None:
 
 
 def test_formats_are_kcats(run: Run, topic: str) -> None:
-    run("topic", "create", topic, "-p", "1")
+    run("topic", "create", topic, "-p", "1", "-c", "retention.ms=-1")  # its timestamps are old
     run("produce", topic, "-k", "key", "-H", "n=v", "--timestamp", "1700000000000", stdin=b"value\n")
     result = run("consume", topic, "-f", r"%t[%p]@%o %T %k(%K)=%s(%S) %h 100%%\t\x41\n")
     assert result.stdout == f"{topic}[0]@0 1700000000000 key(3)=value(5) n=v 100%\tA\n"

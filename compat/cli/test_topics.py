@@ -96,7 +96,7 @@ def test_broker_configs_are_set_and_shown(run: Run, kafka_server: Server) -> Non
 
 
 def test_trim_deletes_what_is_below_an_offset_or_a_time(run: Run, topic: str) -> None:
-    run("topic", "create", topic, "-p", "1")
+    run("topic", "create", topic, "-p", "1", "-c", "retention.ms=-1")  # its timestamps are old
     run("produce", topic, "--timestamp", "1700000000000", stdin=b"1\n2\n3\n")
     run("produce", topic, "--timestamp", "1700000100000", stdin=b"4\n5\n")
     assert run("topic", "trim", topic, "-o", "2", "--json").json == [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, cpu_seconds
+from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Meter
 from kbroker.pipeline.render import table
 from kbroker.pipeline.session import create_session
 
@@ -94,13 +93,14 @@ def measure(rows: int, partitions: int, rounds: int) -> str:
                 name: Load(spark, broker, rows, partitions, Path(directory) / broker.name)
                 for name, broker in running.items()
             }
+            order = list(running.items())
             for _ in range(rounds + 1):  # the first round warms Spark up
+                order.reverse()  # neither is always the one that finds the caches warm
                 for job, run in JOBS.items():
-                    for name, broker in running.items():
-                        cpu, start = cpu_seconds(broker.pid), time.perf_counter()
+                    for name, broker in order:
+                        meter = Meter(broker)
                         moved = run(loads[name])
-                        rate = moved / (time.perf_counter() - start)
-                        used = (cpu_seconds(broker.pid) - cpu) / moved * 1e6
+                        rate, used = moved / meter.wall_seconds, meter.cpu_seconds / moved * 1e6
                         if rate > best.get((job, name), (0.0, 0.0))[0]:
                             best[job, name] = rate, used
     finally:

@@ -1,4 +1,4 @@
-"""kill -9 of the broker, of clients, and clients that sleep too long, under transactions; then judge the history.
+"""kill -9 of the broker and of clients, clients that sleep too long, and transactions: judge the history.
 
 Writers (`transactional_writer`) note what they know of their transactions. Processors
 (`transactional_processor`) copy an input to an output. Afterwards: a committed transaction shows wholly, an
@@ -328,15 +328,15 @@ def _read(bootstrap: str, topic: str, partition: int) -> list[str]:
         consumer.assign([TopicPartition(topic, partition, 0)])
         values: list[str] = []
         while True:
-            for message in consumer.consume(500, 30) or [None]:
-                assert message is not None, "the log cannot be read to its end"
-                error = message.error()
-                if error is None:
-                    values.append((message.value() or b"").decode())
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return values
-                else:
-                    raise KafkaException(error)
+            message = consumer.poll(30)
+            assert message is not None, "the log cannot be read to its end"
+            error = message.error()
+            if error is None:
+                values.append((message.value() or b"").decode())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return values
+            else:
+                raise KafkaException(error)
     finally:
         consumer.close()
 

@@ -1,4 +1,4 @@
-"""A transactional producer as a process of its own, to be killed or paused; it keeps a journal of what it knows.
+"""A transactional producer as a process of its own, to be killed or paused; it keeps a journal.
 
 Each transaction writes numbered records to several partitions and commits or aborts. A line of the journal is
 JSON: {"begin": number, "records": {partition: count}}, {"committing": number}, {"committed": number} or

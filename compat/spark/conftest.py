@@ -19,6 +19,7 @@ from compat.spark.jobs import Job
 from compat.spark.queries import Table, texts
 from compat.spark.revivable import RevivableKafka
 from compat.spark.topics import Topic
+from kbroker.pipeline.session import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,13 +33,11 @@ BROKER_SETTINGS = {
     "message.max.bytes": "2097152",
     "auto.create.topics.enable": "false",
 }
-# Short jobs on two cores: no second compiler, no collector threads, few tasks.
+# Short jobs on two cores: few tasks.
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    ),
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kbroker.pipeline import orders, reading, runner
 from kbroker.pipeline.live import Display
 from kbroker.pipeline.render import bar_chart, table
-from kbroker.pipeline.session import create_session
+from kbroker.pipeline.session import SHORT_LIVED, create_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,8 @@ def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
     from kbroker.testing import KafkaBroker
 
     say("1. starting Spark (some seconds)")
-    spark = create_session("kbroker-demo", {"spark.master": "local[2]"})
+    settings = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": SHORT_LIVED}
+    spark = create_session("kbroker-demo", settings)
     try:
         say("2. starting a broker with a topic of 3 partitions")
         with KafkaBroker(topics={"orders": 3}, data=directory / "broker") as broker:

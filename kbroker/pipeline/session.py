@@ -18,7 +18,9 @@ from kbroker.pipeline.errors import SparkMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOG4J2 = Path(__file__).with_name("log4j2.properties")
+QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+# For jobs of a minute or two: no second compiler, no collector threads.
+SHORT_LIVED = f"{QUIET} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -33,7 +35,7 @@ LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J2.as_uri()}",
+    "spark.driver.extraJavaOptions": QUIET,
 }
 COMMON = {
     **DELTA,

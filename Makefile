@@ -67,6 +67,7 @@ bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 
 torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged
 	$(BIN)/python -m tests.torture.kill_cycles --cycles 200
+	$(BIN)/python -m tests.torture.transaction_history --cycles 200
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -50,6 +50,8 @@ UNITS: dict[str, tuple[str, bool]] = {
     "cpu_us_per_commit": ("broker CPU µs/commit", False),
     "commit_p50_ms": ("ms", False),
     "commit_p99_ms": ("ms", False),
+    "transactions_per_s": ("transactions/s", True),
+    "cpu_us_per_transaction": ("broker CPU µs/transaction", False),
     "heartbeats_per_s": ("heartbeats/s", True),
     "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
 }

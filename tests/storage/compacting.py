@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kbroker.protocol.records import BatchHeader, Record, build_batch, iter_batches
+from kbroker.storage.compaction.jobs import CleaningJob, Event
 from kbroker.storage.compaction.runner import InlineRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.directory import LogDirectory
@@ -51,6 +52,23 @@ def keyed(*pairs: Pair, timestamp: int = NOW, **fields: Any) -> memoryview:
     return memoryview(bytearray(build_batch(records, **fields)))
 
 
+class AheadRunner(InlineRunner):
+    """Has the next segment cleaned when it tells of one, as a process of its own may."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
+        self._ahead: list[Event] = []
+
+    def start(self, job: CleaningJob) -> None:
+        super().start(job)
+        self._ahead = []
+
+    def next_event(self) -> Event | None:
+        while len(self._ahead) < 2 and (event := super().next_event()) is not None:
+            self._ahead.append(event)
+        return self._ahead.pop(0) if self._ahead else None
+
+
 @dataclass
 class Compacting:
     """One partition of a directory in files or in memory, with time in the test's hands."""
@@ -77,7 +95,7 @@ class Compacting:
                 now_ms=self.now_ms,
                 files=files,
                 settings=self.settings,
-                runner=self.runner if self.runner is not None else InlineRunner(files),
+                runner=self.runner if self.runner is not None else AheadRunner(files),
             )
         self.directory.config_source = lambda _: self.config
         self.log: Log = self.directory.log(TOPIC_ID, "topic", 0, self.config, 0)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from kbroker.storage.compaction.runner import InlineRunner
 from kbroker.storage.config import DirectoryConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import OpenFile
@@ -23,7 +22,7 @@ from kbroker.storage.interface import Buffer
 from kbroker.storage.log import PartitionLog
 from kbroker.storage.worker import InlineWorker
 
-from .compacting import compacted, keyed
+from .compacting import AheadRunner, compacted, keyed
 from .faults import Crash, VolatileFiles
 from .support import NOW, TOPIC_ID, kill, read_all, storage_settings
 
@@ -77,7 +76,6 @@ class CompactionModel(RuleBasedStateMachine):
         self.lives = 0
         self.numbers = 0
         self.epoch = 0
-        self.removed = 0
 
     def teardown(self) -> None:
         kill(self.directory)
@@ -103,27 +101,25 @@ class CompactionModel(RuleBasedStateMachine):
             now_ms=self.now_ms,
             files=self.files,
             settings=SETTINGS,
-            runner=InlineRunner(self.files),
+            runner=AheadRunner(self.files),
         )
         self.epoch += not self.directory.clean_start
         log = self.directory.log(TOPIC_ID, "topic", 0, self.config, self.epoch)
         assert isinstance(log, PartitionLog)
         self.log = log
 
-    @rule(
-        keys=st.lists(st.integers(0, 12), min_size=1, max_size=6),
-        tombstones=st.integers(0, 63),
-        codec=st.sampled_from([0, 0, 4]),
-    )
-    def append(self, keys: list[int], tombstones: int, codec: int) -> None:
-        pairs: list[tuple[str, str | None]] = []
-        for index, key in enumerate(keys):
-            self.numbers += 1
-            deleted = tombstones >> index & 1 and tombstones % 3 == 0
-            pairs.append((f"k{key}", None if deleted else f"value {self.numbers}"))
-        data = keyed(*pairs, timestamp=self.now_ms, codec=codec)
-        assert self.log.append_as_leader(data, self.now_ms).base_offset == len(self.history)
-        self.history += [(key, value, self.now_ms) for key, value in pairs]
+    @rule(batches=st.integers(1, 25), seed=st.integers(0, 2**32))
+    def append(self, batches: int, seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(batches):
+            pairs: list[tuple[str, str | None]] = []
+            for _ in range(chance.randrange(1, 5)):
+                self.numbers += 1
+                value = f"value {self.numbers}" if chance.random() < 0.8 else None
+                pairs.append((f"k{chance.randrange(20)}", value))
+            data = keyed(*pairs, timestamp=self.now_ms, codec=chance.choice((0, 0, 4)))
+            assert self.log.append_as_leader(data, self.now_ms).base_offset == len(self.history)
+            self.history += [(key, value, self.now_ms) for key, value in pairs]
 
     @rule(elapsed_ms=st.sampled_from([1, 20, 400]), ticks=st.integers(1, 12))
     def compact(self, elapsed_ms: int, ticks: int) -> None:
@@ -199,7 +195,6 @@ class CompactionModel(RuleBasedStateMachine):
                 assert value is None, "the latest value of a key is gone"
                 assert self.now_ms >= timestamp + RETENTION_MS, "a tombstone went too early"
         assert view(found.values()) == view(self.history)
-        self.removed += len(self.history) - len(found)
 
 
 def view(entries: object) -> dict[str, str]:

@@ -14,6 +14,7 @@ from kbroker.catalog import topics as topic_rows
 from kbroker.catalog.configs import CatalogConfigStore
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
+from kbroker.data_directory import directory_config
 from kbroker.errors import ApiError
 from kbroker.features import Features
 from kbroker.fetch_sessions import FetchSessions
@@ -90,6 +91,7 @@ class Broker:
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
+        logs.reconfigure(directory_config(settings))  # with what was altered in an earlier run
         for row in topic_rows.load_deleted(database):
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
@@ -136,6 +138,7 @@ class Broker:
             if topic is not None:
                 self._reconfigure(topic)
         elif resource_type is ResourceType.BROKER:  # the defaults of topics may be among them
+            self.logs.reconfigure(directory_config(self.settings))
             for topic in self.topics:
                 self._reconfigure(topic)
 

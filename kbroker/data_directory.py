@@ -22,20 +22,18 @@ class DataDirectoryError(Exception):
 
 def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Directory, Database]:
     """The logs and the catalog, in memory or in the configured directory, which is then locked."""
-    directory_config = _directory_config(settings)
+    config = directory_config(settings)
     if settings["kbroker.in.memory"]:
         from kbroker.storage.memory import MemoryDirectory
 
-        return MemoryDirectory(now_ms=now_ms, settings=directory_config), Database(None)
+        return MemoryDirectory(now_ms=now_ms, settings=config), Database(None)
     from kbroker.storage.directory import LogDirectory
     from kbroker.storage.errors import StorageError
 
     path = settings.data_directory
     fsync = settings["kbroker.fsync"]
     try:
-        logs = LogDirectory.open(
-            str(path), worker=worker, now_ms=now_ms, fsync=fsync, settings=directory_config
-        )
+        logs = LogDirectory.open(str(path), worker=worker, now_ms=now_ms, fsync=fsync, settings=config)
         return logs, Database(path / CATALOG, sync_full=fsync)
     except (OSError, StorageError, CatalogError, sqlite3.Error) as error:
         raise DataDirectoryError(f"cannot use the data directory {path}: {error}") from error
@@ -55,10 +53,15 @@ def identify(settings: Settings, cluster_id: str) -> None:
         raise DataDirectoryError(str(error)) from error
 
 
-def _directory_config(settings: Settings) -> DirectoryConfig:
+def directory_config(settings: Settings) -> DirectoryConfig:
+    """What the data directory obeys of the settings in force."""
     return DirectoryConfig(
         retention_check_interval_ms=settings["log.retention.check.interval.ms"],
         producer_id_expiration_ms=settings["producer.id.expiration.ms"],
         producer_id_expiration_check_interval_ms=settings["producer.id.expiration.check.interval.ms"],
         flush_offset_checkpoint_interval_ms=settings["log.flush.offset.checkpoint.interval.ms"],
+        cleaner_enable=settings["log.cleaner.enable"],
+        cleaner_backoff_ms=settings["log.cleaner.backoff.ms"],
+        cleaner_dedupe_buffer_bytes=settings["log.cleaner.dedupe.buffer.size"],
+        cleaner_dedupe_load_factor=settings["log.cleaner.io.buffer.load.factor"],
     )

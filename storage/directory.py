@@ -359,6 +359,10 @@ class LogDirectory:
 
     # from time to time
 
+    def reconfigure(self, settings: DirectoryConfig) -> None:
+        self._settings = settings
+        self._compactor.reconfigure(settings)
+
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
         self._flusher.tick(now_ms)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from kbroker.storage.config import LogConfig
+from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.pending import Pending
 
 Buffer = bytes | bytearray | memoryview
@@ -217,6 +217,10 @@ class Directory(Protocol):
         ...
 
     def usable_bytes(self) -> int: ...
+
+    def reconfigure(self, settings: DirectoryConfig) -> None:
+        """From now on these hold."""
+        ...
 
     def tick(self, now_ms: int) -> None:
         """Do what is due: flush, roll, retention, delayed deletes, checkpoints, compaction."""

@@ -233,6 +233,9 @@ class MemoryDirectory:
     def usable_bytes(self) -> int:
         return -1
 
+    def reconfigure(self, settings: DirectoryConfig) -> None:
+        self._settings = settings
+
     def tick(self, now_ms: int) -> None:
         if now_ms >= self._next_retention_ms:
             self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms

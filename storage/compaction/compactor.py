@@ -104,6 +104,10 @@ class Compactor:
     def running(self) -> Key | None:
         return self._run.key if self._run is not None else None
 
+    def reconfigure(self, settings: DirectoryConfig) -> None:
+        self._settings = settings
+        self._next_scan_ms = min(self._next_scan_ms, self._now_ms + settings.cleaner_backoff_ms)
+
     def next_deadline(self, default: int) -> int:
         if not self._settings.cleaner_enable:
             return default

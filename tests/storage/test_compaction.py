@@ -212,6 +212,17 @@ def test_only_compacted_topics_are_compacted_and_only_if_the_cleaner_is_on(make:
         assert topic.runs == 0
 
 
+def test_the_cleaner_is_reconfigured_while_it_runs(make: Make) -> None:
+    topic = make(settings=replace(SETTINGS, cleaner_backoff_ms=10**9))
+    topic.append(("a", "1"), ("a", "2"))
+    topic.roll()
+    topic.compact()
+    assert topic.runs == 0
+    topic.directory.reconfigure(SETTINGS)
+    topic.compact(10**9 if topic.path is None else 1000)
+    assert topic.runs == 1
+
+
 def test_a_topic_may_be_compacted_and_deleted(make: Make) -> None:
     config = compacted(cleanup_policy=frozenset(("compact", "delete")), retention_ms=10_000)
     settings = replace(SETTINGS, retention_check_interval_ms=20_000, retention_initial_delay_ms=20_000)

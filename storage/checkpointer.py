@@ -7,11 +7,13 @@ logs are compacted is written along.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable
 
 from kbroker.storage import checkpoints, names
+from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files
 from kbroker.storage.flusher import Flusher
 from kbroker.storage.log import PartitionLog
@@ -48,7 +50,7 @@ class Checkpointer:
         self._next_ms = now_ms + interval_ms
         self._now_ms = now_ms
         self._queue: list[PartitionLog] = []
-        self._asked: list[PartitionLog] = []
+        self._written: list[PartitionLog] = []
         self._round = False
         self._start_moved = False
         self._writing = False
@@ -75,19 +77,24 @@ class Checkpointer:
             self._queue = [log for log in self._logs() if log.changed_since_checkpoint]
             self._round = bool(self._queue)
         if self._round:
-            self._ask()
+            self._go_on()
         if self._start_moved and not self._writing:
             self._write_later()
 
-    def _ask(self) -> None:
-        batch, self._queue = self._queue[:_LOGS_PER_TICK], self._queue[_LOGS_PER_TICK:]
-        for log in batch:
-            log.checkpoint_requested = True
-            self._flusher.request(log)
-        self._asked += batch
-        if not self._queue and self._flusher.idle:
+    def _go_on(self) -> None:
+        """Let the next few logs write what is derived; then have all synced; then publish."""
+        some, self._queue = self._queue[:_LOGS_PER_TICK], self._queue[_LOGS_PER_TICK:]
+        for log in some:
+            with contextlib.suppress(StorageError):  # it keeps its old recovery point
+                log.persist(complete=False)
+                self._written.append(log)
+        if self._queue:
+            return
+        if some:
+            self._flusher.request_all(self._written)
+        if not self._flusher.busy_with(self._written):
             self._round = False
-            self._asked = []
+            self._written = []
             self._write_later()
 
     # writing

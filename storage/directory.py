@@ -24,7 +24,8 @@ from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenc
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.flusher import Flusher
 from kbroker.storage.interface import PartitionSize
-from kbroker.storage.log import LogContext, PartitionLog
+from kbroker.storage.log import PartitionLog
+from kbroker.storage.log_context import LogContext
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from kbroker.storage.recovery import LoadOptions, load
 from kbroker.storage.removal import Removal

@@ -6,7 +6,7 @@ synced side by side; when more than `_MANY` wait, one `syncfs` takes them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +30,7 @@ class SyncJob(NamedTuple):
     files: list[OpenFile]
     paths: list[str]
     directories: list[str]
-    checkpoint: bool  # everything derived is in it too: the recovery point may be published
+    derived_point: int  # what is derived from the data below it is in the job too, or was in an earlier one
     generation: int  # of the log when the sync began
 
     def run(self, files: Files) -> None:
@@ -82,9 +82,13 @@ class Flusher:
         self._waiting[log] = None
         self._start()
 
-    @property
-    def idle(self) -> bool:
-        return not self._running and not self._waiting
+    def request_all(self, logs: Iterable[PartitionLog]) -> None:
+        self._waiting.update(dict.fromkeys(logs))
+        self._start()
+
+    def busy_with(self, logs: Iterable[PartitionLog]) -> bool:
+        """Whether a sync of one of these is under way or waits."""
+        return any(log in self._running or log in self._waiting for log in logs)
 
     def _start(self) -> None:
         ready = [log for log in self._waiting if log not in self._running]

@@ -13,47 +13,28 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
 
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.abstract_log import AbstractLog
-from kbroker.storage.config import DirectoryConfig, LogConfig
-from kbroker.storage.descriptors import Descriptors
+from kbroker.storage.cold_reads import ColdReads
+from kbroker.storage.config import LogConfig
 from kbroker.storage.errors import DiskFull, LogDeleted, LogFenced, StorageError
 from kbroker.storage.file_segment import FileSegment
-from kbroker.storage.files import Files, WouldBlock
-from kbroker.storage.flusher import Flusher, SyncJob
+from kbroker.storage.files import TEMPORARY_SUFFIX
+from kbroker.storage.flusher import SyncJob
 from kbroker.storage.interface import Slice, TimestampOffset
+from kbroker.storage.log_context import LogContext
 from kbroker.storage.log_reader import LogReader, Place
 from kbroker.storage.partition_metadata import write_partition_metadata
 from kbroker.storage.pending import Pending
 from kbroker.storage.recovery import Loaded, replay_producers
 from kbroker.storage.snapshots import Snapshots
-from kbroker.storage.worker import Worker
+from kbroker.storage.unsynced import Unsynced
 
 logger = logging.getLogger("kbroker.storage")
 
-T = TypeVar("T")
-_COLD_TRIES = 3
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-
-
-@dataclass(slots=True)
-class LogContext:
-    """What the logs of a data directory share."""
-
-    files: Files
-    descriptors: Descriptors
-    worker: Worker
-    flusher: Flusher
-    settings: DirectoryConfig
-    fsync: bool
-    delete_later: Callable[[list[str], int], None]  # paths, after so many ms
-    log_start_moved: Callable[[], None]  # to be checkpointed soon
-    publish: Callable[[], None]  # write the checkpoints now
 
 
 class PartitionLog(AbstractLog[FileSegment]):
@@ -72,13 +53,12 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._files = context.files
         self._directory = directory
         self._reader = LogReader(context.files)
+        self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
         self._stable_place: tuple[int, Place] | None = None
         self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
-        self._unsynced_segments: list[FileSegment] = []
-        self._unsynced_paths: list[str] = []
-        self._unsynced_directories: set[str] = set()
+        self._unsynced = Unsynced()
         self._flush_scheduled = False
         self._told_full = False
         self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
@@ -86,6 +66,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self.recovery_point = 0  # everything below is on disk
         self.published_point = 0  # … and so is what is derived from it: may be checkpointed
         self.checkpoint_requested = False  # the next sync writes what is derived, to publish a recovery point
+        self._derived_point = 0  # everything derived from the data below is written
         super().__init__(topic, partition, topic_id, config, leader_epoch)
         self._snapshots = Snapshots(context.files, directory)
         if loaded is not None:
@@ -141,8 +122,8 @@ class PartitionLog(AbstractLog[FileSegment]):
             segment = self._new_segment(now_ms)
         except OSError as error:
             raise self._io_failed(error) from error
-        self._unsynced_paths.append(metadata)
-        self._unsynced_directories.update((directory, os.path.dirname(directory)))
+        self._unsynced.add_paths(metadata)
+        self._unsynced.add_directories(directory, os.path.dirname(directory))
         self._segments.append(segment)
 
     def _new_segment(self, now_ms: int) -> FileSegment:
@@ -163,8 +144,8 @@ class PartitionLog(AbstractLog[FileSegment]):
         segment = self._new_segment(now_ms)
         ended = self._segments[-1]
         self._write_derived(ended)
-        self._unsynced_segments.append(ended)
-        self._unsynced_directories.add(self._directory)
+        self._unsynced.add_segment(ended)
+        self._unsynced.add_directories(self._directory)
         self._segments.append(segment)
         self._schedule_flush(now_ms)
         return segment
@@ -172,8 +153,8 @@ class PartitionLog(AbstractLog[FileSegment]):
     def _write_derived(self, ended: FileSegment) -> None:
         """Write indexes and a snapshot; a full disk only delays them, as they can be made again."""
         try:
-            self._unsynced_paths += ended.persist(complete=True)
-            self._unsynced_paths.append(self._snapshots.write(self.log_end_offset, self._producers))
+            self._unsynced.add_paths(*ended.persist(complete=True))
+            self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
         except OSError as error:
             if error.errno not in _FULL:
                 raise self._io_failed(error) from error
@@ -215,7 +196,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             failed: Pending[None] = Pending()
             failed.fail(self._refusal)
             return failed
-        if self.recovery_point >= self.log_end_offset and not self._unsynced_paths:
+        if self.recovery_point >= self.log_end_offset and not self._unsynced:
             return Pending.resolved(None)
         return self._sync_up_to(self.log_end_offset - 1)
 
@@ -223,32 +204,30 @@ class PartitionLog(AbstractLog[FileSegment]):
         """What to sync now; None if there is no way to."""
         if self._refusal is not None:
             return None
-        checkpoint = self.checkpoint_requested
-        if checkpoint:
+        if self.checkpoint_requested:
             self.checkpoint_requested = False
             try:
                 self.persist(complete=False)
             except DiskFull:
-                checkpoint = False
+                logger.debug("%s: no room for a checkpoint", self)
             except StorageError:
                 return None
+        taken = self._unsynced.take()
+        self._flush_scheduled = False
         try:
-            segments = [*self._unsynced_segments, *self._segments[-1:]]
-            job = SyncJob(
-                self.log_end_offset,
-                Place(self._segments[-1], self._segments[-1].size_bytes) if self._segments else None,
-                [segment.handle for segment in segments],
-                self._unsynced_paths,
-                list(self._unsynced_directories),
-                checkpoint,
-                self._generation,
-            )
+            handles = [segment.handle for segment in (*taken.segments, *self._segments[-1:])]
         except OSError as error:
             self.sync_failed(error)
             return None
-        self._unsynced_segments, self._unsynced_paths, self._unsynced_directories = [], [], set()
-        self._flush_scheduled = False
-        return job
+        return SyncJob(
+            self.log_end_offset,
+            Place(self._segments[-1], self._segments[-1].size_bytes) if self._segments else None,
+            handles,
+            taken.paths,
+            taken.directories,
+            self._derived_point,
+            self._generation,
+        )
 
     def synced(self, job: SyncJob) -> None:
         if job.generation != self._generation:
@@ -257,8 +236,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             return
         end_offset = job.end_offset
         self.recovery_point = max(self.recovery_point, end_offset)
-        if job.checkpoint:
-            self.published_point = max(self.published_point, end_offset)
+        self.published_point = max(self.published_point, job.derived_point)
         if self._sync_commits and end_offset > self.high_watermark and self._refusal is None:
             place = job.place
             self._committed_place = place if place is not None and not place.segment.given_up else None
@@ -271,7 +249,6 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def all_synced(self) -> None:
         """Everything was written and the whole file system was synced."""
-        self.checkpoint_requested = True
         job = self.begin_sync()
         if job is not None:
             self.synced(job)
@@ -313,24 +290,28 @@ class PartitionLog(AbstractLog[FileSegment]):
             return
         try:
             while self._unpersisted:
-                self._unsynced_paths += self._unpersisted[0].persist(complete=True)
+                self._unsynced.add_paths(*self._unpersisted[0].persist(complete=True))
                 del self._unpersisted[0]
-            self._unsynced_paths += self._segments[-1].persist(complete=complete)
+            self._unsynced.add_paths(*self._segments[-1].persist(complete=complete))
             if self.log_end_offset not in self._snapshots:
-                self._unsynced_paths.append(self._snapshots.write(self.log_end_offset, self._producers))
+                self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
                 bases = {segment.base_offset for segment in self._segments}
                 self._snapshots.remove_strays(bases, keep=2)
             self._write_epochs()
         except OSError as error:
             raise self._io_failed(error) from error
+        self._derived_point = self.log_end_offset
 
     def _write_epochs(self) -> None:
         if not self._epochs.changed:
             return
+        # Without a sync in between, a power loss may leave this file old or torn: recovery sees that from the
+        # epochs in the batches, and reads them all.
         path = os.path.join(self._directory, names.LEADER_EPOCHS)
-        self._files.write_bytes(path + ".tmp", leader_epochs.encode(self._epochs), sync=True)
-        self._files.rename(path + ".tmp", path)
-        self._unsynced_directories.add(self._directory)
+        self._files.write_bytes(path + TEMPORARY_SUFFIX, leader_epochs.encode(self._epochs), sync=False)
+        self._files.rename(path + TEMPORARY_SUFFIX, path)
+        self._unsynced.add_paths(path)
+        self._unsynced.add_directories(self._directory)
         self._epochs.changed = False
 
     # reading
@@ -338,14 +319,9 @@ class PartitionLog(AbstractLog[FileSegment]):
     def read(
         self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True
     ) -> Slice | Pending[Slice]:
-        try:
-            return self._read(offset, max_bytes, committed, min_one, wait=False)
-        except WouldBlock as cold:
-            return self._when_warm(
-                cold, lambda wait: self._read(offset, max_bytes, committed, min_one, wait=wait)
-            )
-        except OSError as error:
-            raise self._io_failed(error) from error
+        return self._cold_reads.now_or_later(
+            lambda wait: self._read(offset, max_bytes, committed, min_one, wait=wait)
+        )
 
     def _read(self, offset: int, max_bytes: int, committed: bool, min_one: bool, *, wait: bool) -> Slice:
         if self._refusal is not None:
@@ -384,46 +360,12 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._stable_place = limit, self._reader.place_of(self._segments, index, limit, wait=wait)
         return self._stable_place[1]
 
-    def _when_warm(self, cold: WouldBlock, attempt: Callable[[bool], T], tries: int = 1) -> Pending[T]:
-        """Let a worker read what is not in the page cache, then try again here."""
-        pending: Pending[T] = Pending()
-        files = self._files
-
-        def fetch(cold: WouldBlock, tries: int) -> None:
-            def warmed(result: Pending[bytes]) -> None:
-                if pending.done:
-                    return
-                try:
-                    result.result()
-                    value = attempt(tries >= _COLD_TRIES or not files.answers_from_cache)
-                except WouldBlock as again:
-                    fetch(again, tries + 1)
-                except OSError as error:
-                    pending.fail(self._io_failed(error))
-                except Exception as error:
-                    pending.fail(error)
-                else:
-                    pending.resolve(value)
-
-            self._context.worker.run(lambda: files.read_at(cold.file, cold.size, cold.position)).then(warmed)
-
-        fetch(cold, tries)
-        return pending
-
-    def _warm_or_later(self, attempt: Callable[[bool], T]) -> T | Pending[T]:
-        try:
-            return attempt(False)
-        except WouldBlock as cold:
-            return self._when_warm(cold, attempt)
-        except OSError as error:
-            raise self._io_failed(error) from error
-
     def offset_for_timestamp(
         self, timestamp: int
     ) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
             raise self._refusal
-        return self._warm_or_later(
+        return self._cold_reads.now_or_later(
             lambda wait: self._reader.offset_for_timestamp(
                 self._segments, timestamp, self.log_start_offset, self.high_watermark, wait=wait
             )
@@ -450,21 +392,17 @@ class PartitionLog(AbstractLog[FileSegment]):
         if self._committed_place is not None and self._committed_place.segment in segments:
             self._committed_place = None
         renamed: list[str] = []
-        doomed = set(segments)
-        self._unsynced_segments = [segment for segment in self._unsynced_segments if segment not in doomed]
-        self._unpersisted = [segment for segment in self._unpersisted if segment not in doomed]
+        self._unpersisted = [segment for segment in self._unpersisted if segment not in segments]
+        self._unsynced.forget(segments)
         try:
             for segment in segments:
-                paths = set(segment.paths())
-                self._unsynced_paths = [path for path in self._unsynced_paths if path not in paths]
                 renamed += segment.rename_suffix("", names.DELETED)
                 if segment.base_offset == keep_snapshot:
                     continue
-                snapshot = self._snapshots.path(segment.base_offset)
+                self._unsynced.forget(paths=[self._snapshots.path(segment.base_offset)])
                 marked = self._snapshots.mark_deleted(segment.base_offset)
                 if marked is not None:
                     renamed.append(marked)
-                    self._unsynced_paths = [path for path in self._unsynced_paths if path != snapshot]
         except OSError as error:
             raise self._io_failed(error) from error
         finally:
@@ -499,7 +437,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         except (OSError, StorageError) as error:
             # Halfway between the two: only opening the log again tells what it has.
             raise self._fence(error) from error
-        self._unsynced_directories.add(self._directory)
+        self._unsynced.add_directories(self._directory)
         if not self._flush_scheduled:
             self._schedule_flush(now_ms)
 
@@ -514,6 +452,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             # First take back what was published: recovery must not trust what now changes.
             self.published_point = min(self.published_point, end_offset)
             self.recovery_point = min(self.recovery_point, end_offset)
+            self._derived_point = min(self._derived_point, end_offset)
             self.log_start_offset = min(self.log_start_offset, end_offset)
             if self.first_dirty_offset is not None:
                 self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
@@ -538,9 +477,8 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._producers = replay_producers(
             self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
         )
-        self._unsynced_paths = [path for path in self._unsynced_paths if self._files.exists(path)]
-        self._unsynced_paths.append(place.segment.file.path)
-        self._unsynced_directories.add(self._directory)
+        self._unsynced.add_paths(place.segment.file.path)
+        self._unsynced.add_directories(self._directory)
         if not self._sync_commits or self.high_watermark > end_offset:
             self._committed_place = Place(place.segment, place.position)
             self._commit_up_to(end_offset)
@@ -551,7 +489,6 @@ class PartitionLog(AbstractLog[FileSegment]):
         """Everything on disk, everything derived written: opening it again needs no scan."""
         if self._refusal is None:
             self.persist(complete=True)
-            self.checkpoint_requested = True
             job = self.begin_sync()
             if job is not None:
                 try:

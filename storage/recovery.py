@@ -11,13 +11,14 @@ disk up to there (log.py, `checkpoint`).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kbroker.protocol.records import LOG_OVERHEAD, MAGIC, RecordError
+from kbroker.protocol.records import LOG_OVERHEAD, MAGIC, BatchHeader, RecordError
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.batch_scan import scan
 from kbroker.storage.compaction import leftovers
@@ -82,6 +83,8 @@ class _Loader:
         self._options = options
         self._failed = failed
         self._name = os.path.basename(directory)
+        self._epochs_known = False  # up to where scanning began
+        self._scanned = False
         self._loaded = Loaded(Snapshots(files, directory))
         self._reader = LogReader(files)
 
@@ -164,7 +167,9 @@ class _Loader:
         if names.LEADER_EPOCHS in present:
             data = self._files.read_bytes(os.path.join(self._directory, names.LEADER_EPOCHS))
             try:
-                return leader_epochs.decode(data)
+                epochs = leader_epochs.decode(data)
+                self._epochs_known = True
+                return epochs
             except ValueError as error:
                 logger.warning("%s: the leader epoch checkpoint is unreadable: %s", self._name, error)
         return LeaderEpochs()
@@ -244,6 +249,22 @@ class _Loader:
         loaded.producers.end_offset = expected
         loaded.producers.remove_expired(self._options.now_ms, self._options.producer_id_expiration_ms)
 
+    def _check_epochs(self, header: BatchHeader, *, first: bool) -> None:
+        """Whether the epoch checkpoint reaches to the batch where scanning begins, the log's first or not."""
+        known = self._loaded.epochs.epoch_for_offset(header.base_offset)
+        self._epochs_known = first or (self._epochs_known and known == header.partition_leader_epoch)
+
+    def _read_all_epochs(self) -> None:
+        """The epoch checkpoint is gone or too old: take the epochs from the batches."""
+        loaded = self._loaded
+        logger.warning("%s: reading the leader epochs from all batches", self._name)
+        loaded.epochs = LeaderEpochs()
+        for segment in loaded.segments:
+            with contextlib.suppress(RecordError):
+                for _, header in self._reader.headers(segment, 0, segment.size_bytes, wait=True):
+                    if header.partition_leader_epoch > loaded.epochs.latest:
+                        loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
+
     def _gap(self, offset: int, expected: int) -> bool:
         """Whether something is missing before `offset`: only compaction, of old data, leaves gaps."""
         return offset > expected >= self._options.recovery_point
@@ -287,6 +308,9 @@ class _Loader:
                     if header.base_offset < expected or self._gap(header.base_offset, expected):
                         raise RecordError(f"offset {header.base_offset} where {expected} is due")
                     segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
+                    if not self._scanned:
+                        self._scanned = True
+                        self._check_epochs(header, first=segment is loaded.segments[0] and not start)
                     if header.partition_leader_epoch > loaded.epochs.latest:
                         loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
                     counts = header.base_offset >= snapshot and header.last_offset >= loaded.log_start_offset
@@ -402,6 +426,8 @@ class _Loader:
                 self._discard(segment)
             loaded.log_end_offset = loaded.log_start_offset
             loaded.producers.end_offset = loaded.log_end_offset
+        if not self._epochs_known and loaded.segments:
+            self._read_all_epochs()
         loaded.epochs.truncate_from_end(loaded.log_end_offset)
         loaded.epochs.truncate_from_start(loaded.log_start_offset)
         loaded.snapshots.remove_above(loaded.log_end_offset)

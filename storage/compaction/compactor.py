@@ -34,7 +34,8 @@ from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.errors import StorageError
 from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.flusher import Flusher
-from kbroker.storage.log import LogContext, PartitionLog
+from kbroker.storage.log import PartitionLog
+from kbroker.storage.log_context import LogContext
 from kbroker.storage.pending import Pending
 
 logger = logging.getLogger("kbroker.storage")

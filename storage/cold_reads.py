@@ -1,0 +1,58 @@
+"""Reads that may need the disk: tried at once, and again when a worker has read what was not in the cache.
+
+The worker only reads, so that all thinking stays on the caller's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kbroker.storage.errors import StorageError
+from kbroker.storage.files import Files, WouldBlock
+from kbroker.storage.pending import Pending
+from kbroker.storage.worker import Worker
+
+T = TypeVar("T")
+
+_TRIES = 3  # then whatever the page cache lost again is waited for
+
+
+class ColdReads:
+    __slots__ = ("_failed", "_files", "_worker")
+
+    def __init__(self, files: Files, worker: Worker, failed: Callable[[OSError], StorageError]) -> None:
+        self._files = files
+        self._worker = worker
+        self._failed = failed  # makes of an I/O error what the log says of it
+
+    def now_or_later(self, attempt: Callable[[bool], T]) -> T | Pending[T]:
+        """The result of `attempt(wait)`, which raises WouldBlock unless it may wait for the disk."""
+        try:
+            return attempt(False)
+        except WouldBlock as cold:
+            pending: Pending[T] = Pending()
+            self._warm(cold, attempt, pending, 1)
+            return pending
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _warm(self, cold: WouldBlock, attempt: Callable[[bool], T], pending: Pending[T], tries: int) -> None:
+        files = self._files
+
+        def warmed(result: Pending[bytes]) -> None:
+            if pending.done:
+                return
+            try:
+                result.result()
+                value = attempt(tries >= _TRIES or not files.answers_from_cache)
+            except WouldBlock as again:
+                self._warm(again, attempt, pending, tries + 1)
+            except OSError as error:
+                pending.fail(self._failed(error))
+            except Exception as error:
+                pending.fail(error)
+            else:
+                pending.resolve(value)
+
+        self._worker.run(lambda: files.read_at(cold.file, cold.size, cold.position)).then(warmed)

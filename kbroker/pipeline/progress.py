@@ -1,22 +1,17 @@
-"""What each query has done: Spark's progress reports, kept in the state directory, committed to a group.
+"""What each query has done: Spark's progress reports, kept in the state directory.
 
 Invariant: a batch is counted once, whatever the number of reports and restarts.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kbroker.pipeline.state import State, parse_offsets
 from kbroker.pipeline.views import REJECTED
 
-if TYPE_CHECKING:
-    from kbroker.pipeline.kafka_client import KafkaClient
-
-logger = logging.getLogger("kbroker.pipeline")
 Offsets = dict[str, dict[int, int]]
 
 
@@ -33,7 +28,6 @@ class Progress:
     rows_per_second: float = 0.0
     offsets: Offsets = field(default_factory=dict)
     latest: Offsets = field(default_factory=dict)
-    _offsets_changed: bool = False
 
     @classmethod
     def load(cls, state: State, query: str) -> Progress:
@@ -70,9 +64,7 @@ class Progress:
     def _take_offsets(self, report: Mapping[str, Any]) -> None:
         for source in report.get("sources") or ():
             for topic, partitions in parse_offsets(source.get("endOffset")).items():
-                if self.offsets.get(topic) != partitions:
-                    self.offsets[topic] = partitions
-                    self._offsets_changed = True
+                self.offsets[topic] = partitions
             for topic, partitions in parse_offsets(source.get("latestOffset")).items():
                 self.latest[topic] = partitions
 
@@ -93,18 +85,6 @@ class Progress:
                 "rows_per_second": self.rows_per_second,
             },
         )
-
-    def commit(self, client: KafkaClient, group: str) -> None:
-        """Commit new offsets to the group; a refusal is told and does not stop the job."""
-        from kafka.errors import KafkaError
-
-        if not self._offsets_changed or not self.offsets:
-            return
-        try:
-            client.commit(group, self.offsets)
-            self._offsets_changed = False
-        except KafkaError as error:
-            logger.warning("cannot commit progress as group %s: %s", group, error)
 
 
 def lag(offsets: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]]) -> int:

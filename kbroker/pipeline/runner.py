@@ -10,11 +10,12 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kbroker.pipeline import decoding, failures, graph, kafka_client, sinks, views
+from kbroker.pipeline.committing import Committer
 from kbroker.pipeline.durations import milliseconds
 from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.kafka_client import KafkaClient
@@ -58,7 +59,7 @@ class Query:
             except Exception as error:
                 self._failed(error, now, retry_seconds)
             return
-        if self.progress.take(self._running.recentProgress):
+        if self.progress.take(self._reports(self._running)):
             self._failing_since, self._pause = None, 1.0
         if self._running.isActive:
             return
@@ -72,8 +73,15 @@ class Query:
     def stop(self) -> None:
         if self._running is not None:
             self._running.stop()
-            self.progress.take(self._running.recentProgress)
+            self.progress.take(self._reports(self._running))
             self._running = None
+
+    def _reports(self, running: StreamingQuery) -> Sequence[Mapping[str, Any]]:
+        """Those that may be new: Spark keeps a hundred, and each costs a conversion."""
+        last = running.lastProgress
+        if last is None:
+            return ()
+        return running.recentProgress if last["batchId"] > self.progress.batch + 1 else [last]
 
     def _failed(self, error: BaseException, now: float, retry_seconds: float) -> None:
         failure = failures.explain(error)
@@ -104,31 +112,32 @@ class Runner:
         """Returns what each query has done, when all are done or `stop` was called."""
         with ExitStack() as stack:
             stack.enter_context(self._state.locked())
-            client = stack.enter_context(kafka_client.connected(self.pipeline))
-            check_sources(self.pipeline, client)
-            create_targets(self.pipeline, client)
+            with kafka_client.connected(self.pipeline) as client:
+                check_sources(self.pipeline, client)
+                create_targets(self.pipeline, client)
+            committer = Committer(self.pipeline)
+            stack.callback(committer.close)
             queries = list(self._queries())
-            stack.callback(self._finish, queries, client)
+            stack.callback(self._finish, queries, committer)
             retry_seconds = milliseconds(self.pipeline.retry_for) / 1000
             while not self._stopping.is_set() and not all(query.done for query in queries):
                 for query in queries:
                     query.step(time.monotonic(), retry_seconds)
-                self._keep(queries, client)
+                self._keep(queries, committer)
                 if observer is not None:
                     observer([query.progress for query in queries])
                 self._stopping.wait(pause_seconds)
         return [query.progress for query in queries]
 
-    def _keep(self, queries: list[Query], client: KafkaClient) -> None:
+    def _keep(self, queries: list[Query], committer: Committer) -> None:
         for query in queries:
             query.progress.save(self._state)
-            if self.pipeline.progress_group is not None:
-                query.progress.commit(client, f"{self.pipeline.progress_group}.{query.name}")
+            committer.commit(query.name, query.progress.offsets, time.monotonic())
 
-    def _finish(self, queries: list[Query], client: KafkaClient) -> None:
+    def _finish(self, queries: list[Query], committer: Committer) -> None:
         for query in queries:
             query.stop()
-        self._keep(queries, client)
+        self._keep(queries, committer)
 
     def _queries(self) -> Iterator[Query]:
         for sink in self.pipeline.sinks.values():

@@ -1,0 +1,53 @@
+"""Progress as consumer-group offsets, so that Kafka's tools show the lag of a pipeline.
+
+The job does not depend on these commits: a failure is told once, and tried again after a pause over a new
+connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+
+from kbroker.pipeline.errors import KafkaUnreachable
+from kbroker.pipeline.kafka_client import KafkaClient, Offsets, connected
+from kbroker.pipeline.spec import Pipeline
+
+logger = logging.getLogger("kbroker.pipeline")
+PAUSE_SECONDS = 5.0
+
+
+class Committer:
+    """Commits what is new, query by query, as the group `<progress_group>.<query>`."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._committed: dict[str, Offsets] = {}
+        self._connection = ExitStack()
+        self._client: KafkaClient | None = None
+        self._not_before = 0.0
+        self._failing = False
+
+    def commit(self, query: str, offsets: Offsets, now: float) -> None:
+        """`now` is monotonic, in seconds."""
+        from kafka.errors import KafkaError
+
+        group = self._pipeline.progress_group
+        if group is None or not offsets or self._committed.get(query) == offsets or now < self._not_before:
+            return
+        try:
+            if self._client is None:
+                self._client = self._connection.enter_context(connected(self._pipeline))
+            self._client.commit(f"{group}.{query}", offsets)
+        except (KafkaError, KafkaUnreachable) as error:
+            if not self._failing:
+                logger.warning("cannot commit progress as group %s.%s: %s", group, query, error)
+            self._failing, self._not_before = True, now + PAUSE_SECONDS
+            self.close()
+            return
+        self._failing = False
+        self._committed[query] = {topic: dict(partitions) for topic, partitions in offsets.items()}
+
+    def close(self) -> None:
+        self._client = None
+        self._connection.close()

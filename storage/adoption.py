@@ -1,7 +1,7 @@
 """Bringing the partition directories of another data directory into this one, for `kbroker import`.
 
 Files are copied beside their place, synced, and then renamed into it: a directory with a partition's name is
-always whole. What the other directory's checkpoints say about the log start comes along.
+always whole. What the other directory's checkpoints say about log start and compaction comes along.
 """
 
 from __future__ import annotations
@@ -57,14 +57,18 @@ def _copy(files: Files, source: str, target: str, progress: Callable[[int], None
         writer.close()
 
 
-def take_log_starts(files: Files, source: str, target: str, partitions: Iterable[tuple[str, int]]) -> None:
-    """Remember in ``target`` where logs from ``source`` start: DeleteRecords may have moved it."""
-    found = checkpoints.read(files, source, names.LOG_STARTS)
-    starts = checkpoints.read(files, target, names.LOG_STARTS)
-    wanted = {key: found[key] for key in partitions if key in found}
-    if wanted:
-        starts.update(wanted)
-        files.replace_bytes(os.path.join(target, names.LOG_STARTS), checkpoints.encode(starts.items()))
+def take_offsets(files: Files, source: str, target: str, partitions: Iterable[tuple[str, int]]) -> None:
+    """Remember in ``target`` where logs from ``source`` start (DeleteRecords may have moved it) and how far they
+    are compacted (below that, offsets may be missing).
+    """
+    keys = set(partitions)
+    for name in (names.LOG_STARTS, names.CLEANER_OFFSETS):
+        found = checkpoints.read(files, source, name)
+        known = checkpoints.read(files, target, name)
+        wanted = {key: offset for key, offset in known.items() if key not in keys}
+        wanted |= {key: found[key] for key in keys if key in found}
+        if wanted != known:
+            files.replace_bytes(os.path.join(target, name), checkpoints.encode(wanted.items()))
 
 
 def forget_recovery_points(files: Files, directory: str, partitions: Iterable[tuple[str, int]]) -> None:

@@ -57,10 +57,21 @@ class Checkpointer:
         self._asked_to_write: list[Pending[None]] = []  # by who is told when it is done
 
     def read(self) -> None:
-        """Raises ValueError if a checkpoint is unreadable."""
-        self.recovery_points = checkpoints.read(self._files, self._path, names.RECOVERY_POINTS)
-        self.log_starts = checkpoints.read(self._files, self._path, names.LOG_STARTS)
-        self.cleaner_offsets = checkpoints.read(self._files, self._path, names.CLEANER_OFFSETS)
+        """Raises ValueError if a checkpoint is unreadable; the others are read nevertheless."""
+        unreadable: list[str] = []
+
+        def read(name: str) -> checkpoints.Offsets:
+            try:
+                return checkpoints.read(self._files, self._path, name)
+            except ValueError as error:
+                unreadable.append(f"{name}: {error}")
+                return {}
+
+        self.recovery_points = read(names.RECOVERY_POINTS)
+        self.log_starts = read(names.LOG_STARTS)
+        self.cleaner_offsets = read(names.CLEANER_OFFSETS)
+        if unreadable:
+            raise ValueError("; ".join(unreadable))
 
     def log_start_moved(self) -> None:
         self._start_moved = True

@@ -221,6 +221,7 @@ class LogDirectory:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=self._checkpointer.log_starts.get(key, 0),
+            compacted_offset=self._checkpointer.cleaner_offsets.get(key, 0),
             now_ms=self._now_ms,
             producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
             index_interval_bytes=config.index_interval_bytes,

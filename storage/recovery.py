@@ -53,6 +53,7 @@ class LoadOptions:
     clean: bool
     recovery_point: int
     log_start_offset: int  # as last checkpointed
+    compacted_offset: int  # below it, and below the recovery point, offsets may be missing
     now_ms: int
     producer_id_expiration_ms: int
     index_interval_bytes: int
@@ -267,7 +268,7 @@ class _Loader:
 
     def _gap(self, offset: int, expected: int) -> bool:
         """Whether something is missing before `offset`: only compaction, of old data, leaves gaps."""
-        return offset > expected >= self._options.recovery_point
+        return offset > expected >= max(self._options.recovery_point, self._options.compacted_offset)
 
     def _trusted_start(self, segment: FileSegment, offset: int) -> int:
         """A batch boundary at or below `offset` from which to scan; indexes are kept up to it."""

@@ -202,7 +202,7 @@ def _adopt(topics: list[_Found], root: str, target: str, catalog: _Catalog, *, i
         keys = [(topic.name, number) for number in topic.partitions]
         if not in_place:
             adoption.forget_recovery_points(files, target, keys)
-            adoption.take_log_starts(files, root, target, keys)
+            adoption.take_offsets(files, root, target, keys)
             if not os.path.exists(os.path.join(root, names.CLEAN_SHUTDOWN)):
                 # Its last batches may be torn: the next start must look.
                 files.unlink_if_exists(os.path.join(target, names.CLEAN_SHUTDOWN))

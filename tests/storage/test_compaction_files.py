@@ -220,6 +220,21 @@ def test_the_dirtiest_log_is_first_and_one_beyond_its_lag_before_it(topic: Compa
     assert order == ["overdue-0", "dirty-0", "half-0"]
 
 
+@pytest.mark.parametrize("damage", ["missing", "unreadable"])
+def test_a_compacted_log_is_whole_though_the_recovery_point_is_lost(topic: Compacting, damage: str) -> None:
+    fill(topic)
+    topic.compact()
+    topic.directory.close()
+    assert topic.path is not None
+    (topic.path / names.CLEAN_SHUTDOWN).unlink()
+    if damage == "missing":
+        (topic.path / names.RECOVERY_POINTS).unlink()
+    else:
+        (topic.path / names.RECOVERY_POINTS).write_text("nonsense")
+    topic.open()
+    assert topic.contents() == latest()
+
+
 # leftovers of a crash
 
 

@@ -183,7 +183,8 @@ def decode_records(
 
 def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
     """Yield where each record of a payload lies, with its key; headers are not looked at."""
-    make, short, rest = RecordSpan._make, _ZIGZAG, _long_varint
+    # Not RecordSpan._make: a call in Python would cost as much as the decoding.
+    new, span, short, rest = tuple.__new__, RecordSpan, _ZIGZAG, _long_varint
     pos, total = 0, len(data)
     try:
         for index in range(record_count):
@@ -255,7 +256,7 @@ def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
             if pos >= end or size >= end - pos:  # the header count follows
                 raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
             pos = end
-            yield make((start, end, offset_delta, timestamp_delta, key, size >= 0))
+            yield new(span, (start, end, offset_delta, timestamp_delta, key, size >= 0))
     except IndexError:
         raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
     if pos != total:

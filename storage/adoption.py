@@ -58,8 +58,9 @@ def _copy(files: Files, source: str, target: str, progress: Callable[[int], None
 
 
 def take_offsets(files: Files, source: str, target: str, partitions: Iterable[tuple[str, int]]) -> None:
-    """Remember in ``target`` where logs from ``source`` start (DeleteRecords may have moved it) and how far they
-    are compacted (below that, offsets may be missing).
+    """Remember in ``target`` where logs from ``source`` start and how far they are compacted.
+
+    DeleteRecords may have moved the start; below what is compacted, offsets may be missing.
     """
     keys = set(partitions)
     for name in (names.LOG_STARTS, names.CLEANER_OFFSETS):

@@ -104,30 +104,31 @@ class BatchFilter:
         payload = payload_of(batch, header) if header.record_count else b""
         kept = []
         tombstones = False
-        for index, span in enumerate(iter_spans(payload, header)):
-            offset = base_offset + span.offset_delta
-            if offset <= latest_offset:
-                key = span.key
-                if key is None or offset < get(key) or not (span.has_value or keep_tombstones):
-                    continue
-            if not span.has_value:
+        for span in iter_spans(payload, header):
+            _, _, offset_delta, _, key, has_value = span
+            offset = base_offset + offset_delta
+            if offset <= latest_offset and (
+                key is None or not (has_value or keep_tombstones) or offset < get(key)
+            ):
+                continue
+            if not has_value:
                 tombstones = True
-            kept.append((index, span))
+            kept.append(span)
         if not kept:
             return build_empty_batch(header) if keep_empty else None
         self.counts.records_kept += len(kept)
         if tombstones and horizon_ms is None:
-            indexes = {index for index, _ in kept}
-            records = [record for index, record in enumerate(iter_records(batch)) if index in indexes]
+            deltas = {span.offset_delta for span in kept}
+            records = [record for record in iter_records(batch) if record.offset_delta in deltas]
             return replace_records(header, records, delete_horizon_ms=self._new_horizon_ms)
         if len(kept) == header.record_count:
             return batch
         # The base timestamp stays, unlike Kafka's, so that the records need not be written anew.
         max_timestamp = header.max_timestamp
         if not header.timestamp_type:
-            max_timestamp = header.base_timestamp + max(span.timestamp_delta for _, span in kept)
+            max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
         return replace_payload(
             header._replace(record_count=len(kept), max_timestamp=max_timestamp),
-            b"".join([payload[span.start : span.end] for _, span in kept]),
+            b"".join([payload[span.start : span.end] for span in kept]),
             header.codec,
         )

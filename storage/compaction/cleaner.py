@@ -37,6 +37,7 @@ Batches = Iterable[tuple[BatchHeader, memoryview]]
 
 def fill_map(latest: OffsetMap, batches: Batches, transactions: CleanedTransactions, start: int) -> bool:
     """Enter the keys of records from `start` on; returns False where the map became full before the end."""
+    put, capacity = latest.put, latest.capacity
     for header, batch in batches:
         if header.last_offset < start and not header.is_transactional:
             continue
@@ -44,12 +45,12 @@ def fill_map(latest: OffsetMap, batches: Batches, transactions: CleanedTransacti
             transactions.is_needless(header, batch)
         elif not transactions.is_aborted(header) and header.record_count:
             base_offset = header.base_offset
-            for span in iter_spans(payload_of(batch, header), header):
-                offset = base_offset + span.offset_delta
-                if span.key is not None and offset >= start:
-                    if latest.full:
+            for _, _, offset_delta, _, key, _ in iter_spans(payload_of(batch, header), header):
+                offset = base_offset + offset_delta
+                if key is not None and offset >= start:
+                    if latest.size >= capacity:
                         return False
-                    latest.put(span.key, offset)
+                    put(key, offset)
                     latest.latest_offset = offset
         if header.last_offset >= start:
             latest.latest_offset = header.last_offset

@@ -101,10 +101,6 @@ class Compactor:
         self._looked_at: set[Key] = set()  # closed partitions that are not dirty
         self._look_again_ms = 0
 
-    @property
-    def running(self) -> Key | None:
-        return self._run.key if self._run is not None else None
-
     def reconfigure(self, settings: DirectoryConfig) -> None:
         self._settings = settings
         self._next_scan_ms = min(self._next_scan_ms, self._now_ms + settings.cleaner_backoff_ms)

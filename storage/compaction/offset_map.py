@@ -36,16 +36,8 @@ class OffsetMap:
         self._low = array("Q", (0,)) * self._slots
         self._next_offsets = array("Q", (0,)) * self._slots  # offset + 1; 0: the slot is free
 
-    @property
-    def full(self) -> bool:
-        return self.size >= self.capacity
-
-    @property
-    def utilization(self) -> float:
-        return self.size / self._slots
-
     def put(self, key: Buffer, offset: int) -> None:
-        """Only where the map is not full."""
+        """Only while the size is below the capacity."""
         high, low = _hash(key)
         highs, lows, next_offsets, slots = self._high, self._low, self._next_offsets, self._slots
         slot = high % slots

@@ -21,7 +21,7 @@ class CleanedTransactions:
         self._aborted: dict[int, AbortedEntry] = {}  # producer id → the aborted transaction it is in
         self._met: set[int] = set()  # … of which data was met
         self._committed: set[int] = set()
-        self.still_aborted: list[AbortedEntry] = []  # since `take_still_aborted`, with marker and data there
+        self._still_aborted: list[AbortedEntry] = []  # since `take_still_aborted`, with marker and data there
 
     def _advance(self, offset: int) -> None:
         ahead = self._ahead
@@ -57,10 +57,10 @@ class CleanedTransactions:
         if entry is None or producer_id not in self._met:
             return True
         self._met.discard(producer_id)
-        self.still_aborted.append(entry)
+        self._still_aborted.append(entry)
         return False
 
     def take_still_aborted(self) -> list[AbortedEntry]:
         """The aborted transactions whose markers were met since the last call and are needed."""
-        taken, self.still_aborted = self.still_aborted, []
+        taken, self._still_aborted = self._still_aborted, []
         return taken

@@ -30,7 +30,11 @@ SELECTIONS = {
     "both": ("kbroker", "apache-kafka"),
 }
 # What both brokers are told, so that their answers can be compared.
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+}
 
 
 def selected_brokers() -> tuple[str, ...]:

@@ -412,6 +412,36 @@ def test_interleaved_transactions_and_their_aborted_list(same) -> None:
     same(scenario)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_transaction_past_its_timeout(same, version) -> None:
+    def scenario(producer: RawProducer, topic: str) -> None:
+        producer.init(timeout_ms=300)
+        if version == 1:
+            producer.add(topic)
+        producer.produce(topic, version=9 if version == 1 else 13)
+        before = (producer.producer_id, producer.epoch)
+        eventually(lambda: producer.describe()["TransactionState"], lambda state: state == "CompleteAbort")
+        producer.note_state()
+        producer.note_log(topic)
+        producer.produce(topic, version=9, sequence=1)
+        producer.produce(topic, version=13, sequence=1)
+        producer.add(topic)
+        producer.commit_offset("group", topic, 1, version=5)
+        producer.end(version=3, producer=before)
+        producer.end(version=3, commit=False, producer=before)
+        producer.end(version=5, producer=before)
+        producer.end(version=5, commit=False, producer=before)
+        producer.note_state()
+        producer.init(expected=before)
+        producer.note_state()
+        producer.init()
+        producer.produce(topic, version=13)
+        producer.end(version=5)
+        producer.note_log(topic)
+
+    same(scenario)
+
+
 # offsets
 
 

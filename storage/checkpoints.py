@@ -23,6 +23,8 @@ def encode(offsets: Iterable[tuple[tuple[str, int], int]]) -> bytes:
 
 def decode(data: bytes) -> Offsets:
     """Raises ValueError if this is not a checkpoint."""
+    if not data:
+        return {}  # as Kafka leaves one that it never wrote
     lines = data.decode("ascii").splitlines()
     if len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
         raise ValueError("not an offset checkpoint")

@@ -70,12 +70,16 @@ def _append_later(
 ) -> Unassigned[ProduceResponse] | None:
     """Append once the partitions are in the transaction; what was received must outlive this call."""
     answer: Unassigned[ProduceResponse] = Unassigned()
+    held = 0
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
             if data.records is not None:
                 data.records = memoryview(bytearray(data.records))
+                held += len(data.records)
+    broker.budget.take(held)
 
     def append(settled: Pending[Refusals]) -> None:
+        broker.budget.give_back(held)
         if answer.abandoned:
             return
         try:

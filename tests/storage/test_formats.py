@@ -134,11 +134,12 @@ def test_offset_checkpoints_round_trip(offsets: checkpoints.Offsets) -> None:
 
 
 def test_an_offset_checkpoint_is_kafkas() -> None:
+    assert checkpoints.decode(b"") == {}, "one that Kafka never wrote"
     assert checkpoints.encode([(("a-b", 3), 17)]) == b"0\n1\na-b 3 17\n"
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\nx\n", b"\xff\xff"]
+    "data", [b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\nx\n", b"\xff\xff"]
 )
 def test_a_damaged_checkpoint_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011

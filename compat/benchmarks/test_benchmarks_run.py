@@ -19,6 +19,8 @@ TINY: dict[str, tuple[str, ...]] = {
         *("--only", "librdkafka", "--only", "latency at 1,000", "--only", "10,000"),
     ),
     "benchmarks.growth": ("--scale", "0.002"),
+    "benchmarks.compaction": ("2",),
+    "benchmarks.transactions": (),
     "benchmarks.groups": ("--scale", "0.01", "--only", "10 members"),
 }
 # Used by others, not run by themselves.

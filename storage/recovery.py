@@ -213,6 +213,8 @@ class _Loader:
     def _recover(self, recovery_point: int) -> None:
         """Check everything from `recovery_point` on, and make again what is derived from it."""
         loaded = self._loaded
+        loaded.epochs.truncate_from_end(recovery_point)
+        loaded.snapshots.remove_above(recovery_point)
         newest = loaded.snapshots.newest(loaded.log_start_offset, recovery_point)
         snapshot = newest[0] if newest is not None else None
         if newest is not None:

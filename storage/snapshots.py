@@ -40,7 +40,7 @@ class Snapshots:
         return path
 
     def newest(self, log_start_offset: int, limit: int) -> tuple[int, list[ProducerEntry]] | None:
-        """The newest readable snapshot at or below `limit`.
+        """The newest snapshot at or below `limit`; those that are unreadable are removed.
 
         One below the log start is of no use: what ended its transactions may have been deleted.
         """
@@ -49,7 +49,9 @@ class Snapshots:
             try:
                 return offset, producer_snapshot.decode(self._files.read_bytes(self.path(offset)))
             except (producer_snapshot.CorruptSnapshot, FileNotFoundError) as error:
-                logger.warning("ignoring %s: %s", self.path(offset), error)
+                logger.warning("removing %s: %s", self.path(offset), error)
+                self._files.unlink_if_exists(self.path(offset))
+                self._offsets.remove(offset)
         return None
 
     def remove_above(self, offset: int) -> None:

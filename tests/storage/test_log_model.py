@@ -62,6 +62,7 @@ class LogModel(RuleBasedStateMachine):
         self.parent = Path(tempfile.mkdtemp(prefix="kbroker-model-", dir=shared))
         self.now_ms = NOW
         self.history: list[tuple[str | None, int]] = []  # by offset, also of what was deleted since
+        self.epochs: list[int] = []  # by offset
         self.transactions: list[Transaction] = []
         self.start = 0
         self.published_start = 0
@@ -107,7 +108,6 @@ class LogModel(RuleBasedStateMachine):
         log = self.directory.log(TOPIC_ID, "topic", 0, self.config, self.epoch)
         assert isinstance(log, PartitionLog)
         self.log = log
-        self.forget_the_deleted()
 
     # what clients do
 
@@ -183,6 +183,7 @@ class LogModel(RuleBasedStateMachine):
 
     def record(self, *values: str | None) -> None:
         self.history += [(value, self.now_ms) for value in values]
+        self.epochs += [self.epoch] * len(values)
 
     @rule(position=st.floats(0, 1), max_bytes=st.integers(0, 2000))
     def read_somewhere(self, position: float, max_bytes: int) -> None:
@@ -212,12 +213,17 @@ class LogModel(RuleBasedStateMachine):
         assert committed_records(self.log, max_bytes=600) == expected
 
     def forget_the_deleted(self) -> None:
-        """Of a transaction whose data lies below the log start, a restart knows nothing more."""
-        self.transactions = [
-            transaction
-            for transaction in self.transactions
-            if transaction.marker >= 0 or self.log.has_ongoing_transaction(transaction.producer_id, 0)
-        ]
+        """Of an open transaction, a restart knows only what is not below the log start."""
+        known = {state.producer_id: state.current_txn_start_offset for state in self.log.producers()}
+        for transaction in [each for each in self.transactions if each.marker < 0]:
+            first = known.get(transaction.producer_id, -1)
+            start = self.log.log_start_offset
+            left = [offset for offset in transaction.offsets if offset >= start]
+            if first >= 0 or left:
+                assert max(first, start) in (max(transaction.first_offset, start), min(left, default=start))
+            transaction.first_offset = first
+            if first < 0:
+                self.transactions.remove(transaction)
 
     @rule(position=st.floats(0, 1))
     def find_a_timestamp(self, position: float) -> None:
@@ -252,7 +258,7 @@ class LogModel(RuleBasedStateMachine):
         self.forget_the_deleted()
 
     def cut(self, end: int) -> None:
-        del self.history[end:]
+        del self.history[end:], self.epochs[end:]
         self.transactions = [each for each in self.transactions if each.first_offset < end]
         for transaction in self.transactions:
             transaction.offsets = [offset for offset in transaction.offsets if offset < end]
@@ -284,6 +290,7 @@ class LogModel(RuleBasedStateMachine):
     def restart(self) -> None:
         self.directory.close()
         self.open(clean=True)
+        self.forget_the_deleted()
         self.compare()
 
     @rule()
@@ -292,6 +299,7 @@ class LogModel(RuleBasedStateMachine):
         self.open(clean=False)
         assert self.published_start <= self.log.log_start_offset <= self.start
         self.start = self.log.log_start_offset
+        self.forget_the_deleted()
         self.compare()
 
     @rule(seed=st.integers(0, 2**32))
@@ -324,6 +332,9 @@ class LogModel(RuleBasedStateMachine):
         found = [(record.offset, (record.value or b"").decode()) for record in read_all(log, max_bytes=700)]
         expected = [(o, self.history[o][0]) for o in range(self.start, len(self.history))]
         assert found == [(offset, value) for offset, value in expected if value is not MARKER]
+        for epoch in set(self.epochs[self.start :]):
+            last = max(offset for offset, each in enumerate(self.epochs) if each == epoch)
+            assert log.end_offset_for_epoch(epoch) == (epoch, last + 1)
 
     @invariant()
     def offsets_agree(self) -> None:

@@ -246,3 +246,45 @@ def test_leftovers_of_interrupted_work_are_removed(file_storage: Storage) -> Non
     names = {path.name for path in (file_storage.path / "topic-0").iterdir()}
     assert not any(name.endswith((".deleted", ".tmp")) for name in names)
     assert "00000000000000000077.index" not in names
+
+
+def test_an_unreadable_snapshot_is_replaced_not_kept(file_storage: Storage) -> None:
+    log = file_storage.log()
+    log.append_as_leader(transactional(0), NOW)
+    kill(file_storage.directory)
+    segment(file_storage, 1, ".snapshot").write_bytes(b"torn by a power loss")
+    file_storage.open()  # recovers, and writes what it found for the next start
+    file_storage.reopen()
+    assert file_storage.log().has_ongoing_transaction(7, 0)
+
+
+def test_indexes_that_end_in_zeros_are_read_as_kafka_left_them(file_storage: Storage) -> None:
+    log = file_storage.log(index_interval_bytes=200)
+    fill(log, 25)
+    expected = [now_or(log.offset_for_timestamp(NOW + index)) for index in range(25)]
+    for restart in (file_storage.directory.close, lambda: kill(file_storage.directory)):
+        restart()
+        for suffix in (".index", ".timeindex"):
+            with segment(file_storage, 0, suffix).open("r+b") as index:
+                index.truncate(10 * 1024 * 1024 // 12 * 12)
+        file_storage.open()
+        log = file_storage.log(index_interval_bytes=200)
+        assert [contents(log, offset=offset)[0][0] for offset in range(25)] == list(range(25))
+        assert [now_or(log.offset_for_timestamp(NOW + index)) for index in range(25)] == expected
+
+
+def test_a_stale_epoch_checkpoint_is_made_again_from_the_batches(file_storage: Storage) -> None:
+    fill(file_storage.log(leader_epoch=3, **CONFIGS), 10)
+    checkpoint(file_storage)
+    assert file_storage.path is not None
+    path = file_storage.path / "topic-0" / "leader-epoch-checkpoint"
+    old = path.read_bytes()
+    fill(file_storage.log(leader_epoch=5, **CONFIGS), 10)
+    file_storage.directory.tick(NOW + 130_000)
+    file_storage.directory.tick(NOW + 130_100)
+    for content in (old, b"", b"0\n1\n"):
+        kill(file_storage.directory)
+        path.write_bytes(content)
+        file_storage.open()
+        log = file_storage.log(leader_epoch=5, **CONFIGS)
+        assert (log.end_offset_for_epoch(3), log.end_offset_for_epoch(5)) == ((3, 10), (5, 20))

@@ -43,10 +43,18 @@ SPARK_SETTINGS = {
 }
 
 
+# What the pipeline does beyond the connector is the same on both brokers: a short run takes kbroker for it.
+PIPELINE_ON_BOTH = "test_bronze_silver_gold"
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
+            pipeline = item.path.name.startswith("test_pipeline") and PIPELINE_ON_BOTH not in item.name
+            if pipeline and "apache-kafka" in item.nodeid:
+                item.add_marker(pytest.mark.spark_full)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from kbroker.storage.interface import Buffer
 
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 TEMPORARY_SUFFIX = ".tmp"
+_READ_BYTES = 1 << 20
 
 
 class OpenFile:
@@ -182,14 +183,15 @@ class Files:
     def read_bytes(self, path: str) -> bytes:
         file = self.open(path)
         try:
-            parts = []
-            position = 0
-            while part := self.read_at(file, 1 << 20, position):
-                parts.append(part)
-                position += len(part)
+            data = self.read_at(file, _READ_BYTES, 0)
+            if len(data) < _READ_BYTES:
+                return data
+            parts = [data]
+            while data := self.read_at(file, _READ_BYTES, len(parts) * _READ_BYTES):
+                parts.append(data)
         finally:
             file.close()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def write_bytes(self, path: str, data: Buffer, *, sync: bool) -> None:
         """Write a whole new file."""

@@ -85,6 +85,14 @@ def apache_kafka_server() -> Iterator[RevivableKafka]:
 
 
 @pytest.fixture(scope="session")
+def kafka_server(request: pytest.FixtureRequest) -> Server:
+    """One of the two above. A fixture of its own: the other suites' one keeps what it was given first."""
+    name = "kbroker_server" if request.param == "kbroker" else "apache_kafka_server"
+    server: Server = request.getfixturevalue(name)
+    return server
+
+
+@pytest.fixture(scope="session")
 def admin_of() -> Callable[[Server], AdminClient]:
     """admin_of(server): one client per broker for the whole run."""
     return cache(lambda server: AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0}))

@@ -162,6 +162,8 @@ class FileSegment(Segment):
     def forget_timestamps(self) -> None:
         """The segment was not read: its timestamps come from its files when they are asked for."""
         self._timestamps_known = False
+        self.first_timestamp = self.max_timestamp = self._last_time_entry = -1
+        self.max_timestamp_offset = self.base_offset
 
     def load_timestamps(self) -> None:
         """Take the largest timestamp from the time index, the first from the first batch."""
@@ -248,6 +250,7 @@ class FileSegment(Segment):
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
         """Cut the `.log` at `position`, where `end_offset` would follow, and the indexes with it."""
+        self.load_timestamps()
         self._files.truncate(self.handle, position)
         self.size_bytes = position
         relative = max(end_offset - self.base_offset, 0)

@@ -51,7 +51,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     ) -> None:
         self._context = context
         self._files = context.files
-        self._directory = directory
+        self.directory = directory
         self._reader = LogReader(context.files)
         self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
@@ -89,10 +89,6 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._commit_up_to(self.log_end_offset)
 
     @property
-    def directory(self) -> str:
-        return self._directory
-
-    @property
     def on_disk(self) -> bool:
         """Whether anything was ever written: before that there is no directory."""
         return bool(self._segments)
@@ -114,7 +110,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def _create(self, now_ms: int) -> None:
         """The first append makes the directory."""
-        files, directory = self._files, self._directory
+        files, directory = self._files, self.directory
         try:
             if not files.exists(directory):
                 files.make_directory(directory)
@@ -130,7 +126,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         segment = FileSegment(
             self._files,
             self._context.descriptors,
-            self._directory,
+            self.directory,
             self.log_end_offset,
             created_ms=now_ms,
             index_interval_bytes=self._config.index_interval_bytes,
@@ -145,7 +141,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         ended = self._segments[-1]
         self._write_derived(ended)
         self._unsynced.add_segment(ended)
-        self._unsynced.add_directories(self._directory)
+        self._unsynced.add_directories(self.directory)
         self._segments.append(segment)
         self._schedule_flush(now_ms)
         return segment
@@ -307,11 +303,11 @@ class PartitionLog(AbstractLog[FileSegment]):
             return
         # Without a sync in between, a power loss may leave this file old or torn: recovery sees that from the
         # epochs in the batches, and reads them all.
-        path = os.path.join(self._directory, names.LEADER_EPOCHS)
+        path = os.path.join(self.directory, names.LEADER_EPOCHS)
         self._files.write_bytes(path + TEMPORARY_SUFFIX, leader_epochs.encode(self._epochs), sync=False)
         self._files.rename(path + TEMPORARY_SUFFIX, path)
         self._unsynced.add_paths(path)
-        self._unsynced.add_directories(self._directory)
+        self._unsynced.add_directories(self.directory)
         self._epochs.changed = False
 
     # reading
@@ -335,19 +331,11 @@ class PartitionLog(AbstractLog[FileSegment]):
             found = self._reader.read(
                 self._segments, index, offset, max_bytes, place, min_one=min_one, wait=wait
             )
+        limits = (self.high_watermark, self.last_stable_offset, self.log_start_offset)
         if found is None or not found.data:
-            return Slice(
-                (), 0, self.high_watermark, self.last_stable_offset, self.log_start_offset, (), offset
-            )
-        return Slice(
-            (found.data,),
-            len(found.data),
-            self.high_watermark,
-            self.last_stable_offset,
-            self.log_start_offset,
-            self._aborted_between(offset, found.next_offset) if committed else (),
-            found.next_offset,
-        )
+            return Slice((), 0, *limits, (), offset)
+        aborted = self._aborted_between(offset, found.next_offset) if committed else ()
+        return Slice((found.data,), len(found.data), *limits, aborted, found.next_offset)
 
     def _place_of_limit(self, limit: int, wait: bool) -> Place:
         if limit == self.log_end_offset:
@@ -437,7 +425,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         except (OSError, StorageError) as error:
             # Halfway between the two: only opening the log again tells what it has.
             raise self._fence(error) from error
-        self._unsynced.add_directories(self._directory)
+        self._unsynced.add_directories(self.directory)
         if not self._flush_scheduled:
             self._schedule_flush(now_ms)
 
@@ -478,7 +466,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
         )
         self._unsynced.add_paths(place.segment.file.path)
-        self._unsynced.add_directories(self._directory)
+        self._unsynced.add_directories(self.directory)
         if not self._sync_commits or self.high_watermark > end_offset:
             self._committed_place = Place(place.segment, place.position)
             self._commit_up_to(end_offset)

@@ -14,17 +14,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kbroker.protocol.records import LOG_OVERHEAD, MAGIC, BatchHeader, RecordError
+from kbroker.protocol.records import BatchHeader, RecordError
 from kbroker.storage import leader_epochs, names
-from kbroker.storage.batch_scan import scan
+from kbroker.storage.batch_scan import CHUNK_BYTES, scan
 from kbroker.storage.compaction import leftovers
+from kbroker.storage.damage import damage_at
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
-from kbroker.storage.file_segment import Damage, FileSegment
+from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import TEMPORARY_SUFFIX, Files
 from kbroker.storage.index import Index
 from kbroker.storage.leader_epochs import LeaderEpochs
@@ -104,6 +104,8 @@ class _Loader:
         try:
             if self._options.clean:
                 self._replay(self._find_end())
+            elif self._untouched_since(self._options.recovery_point):
+                self._replay(self._options.recovery_point)
             else:
                 self._recover(self._options.recovery_point)
         except (RecordError, EOFError, ValueError) as error:
@@ -180,9 +182,10 @@ class _Loader:
     def _find_end(self) -> int:
         """Walk from the last index entry to the end of the last segment."""
         segment = self._loaded.segments[-1]
-        last = segment.index.last(wait=True)
-        start = last[1] if last is not None else 0
+        entry = segment.index.last(wait=True)
+        start = entry[1] if entry is not None else 0
         end_offset = segment.base_offset
+        last: BatchHeader | None = None
         segment.load_timestamps()
         for _, header in self._reader.headers(segment, start, segment.size_bytes, wait=True):
             if header.base_offset < end_offset:
@@ -191,8 +194,24 @@ class _Loader:
             if header.max_timestamp > segment.max_timestamp:
                 segment.max_timestamp = header.max_timestamp
                 segment.max_timestamp_offset = header.last_offset
+            last = header
+        if last is not None:
+            self._check_epochs(last, first=False)
         self._loaded.log_end_offset = end_offset
         return end_offset
+
+    def _untouched_since(self, recovery_point: int) -> bool:
+        """Whether nothing was appended since the recovery point: nothing is to be checked or made again."""
+        segment, epochs_known = self._loaded.segments[-1], self._epochs_known
+        entry = segment.index.last(wait=True)
+        if not recovery_point or segment.size_bytes - (entry[1] if entry else 0) > CHUNK_BYTES:
+            return False
+        with contextlib.suppress(RecordError, EOFError, ValueError):
+            if self._find_end() == recovery_point and recovery_point in self._loaded.snapshots:
+                return True
+        segment.forget_timestamps()
+        self._epochs_known = epochs_known
+        return False
 
     def _replay(self, end_offset: int) -> None:
         loaded = self._loaded
@@ -328,7 +347,7 @@ class _Loader:
                 return position, expected
             except RecordError as error:
                 damage = (
-                    self._damage(segment, position, expected)
+                    damage_at(self._files, loaded.segments, segment, position, expected, loaded.epochs)
                     if expected < self._options.recovery_point
                     else None
                 )
@@ -354,43 +373,6 @@ class _Loader:
                 )
                 segment.corrupt.append(damage)
                 position, expected = damage.end, damage.next_offset
-
-    def _damage(self, segment: FileSegment, position: int, expected: int) -> Damage | None:
-        """Where, behind damage at `position`, valid batches go on. None: they do not."""
-        for candidate in self._boundaries_after(segment, position, expected):
-            try:
-                _, header, _ = next(scan(self._files, segment.handle, candidate, segment.size_bytes))
-            except (RecordError, StopIteration):
-                continue
-            if header.base_offset > expected:
-                return Damage(position, candidate, header.base_offset)
-        segments = self._loaded.segments
-        following = segments.index(segment) + 1
-        if following < len(segments):
-            return Damage(position, segment.size_bytes, segments[following].base_offset)
-        return None
-
-    def _boundaries_after(self, segment: FileSegment, position: int, expected: int) -> Iterator[int]:
-        """Positions behind `position` where a batch may begin."""
-        size = segment.size_bytes
-        start = self._files.read_at(segment.handle, LOG_OVERHEAD, position)
-        claimed = position + LOG_OVERHEAD + int.from_bytes(start[8:], "big", signed=True)
-        if position < claimed < size:
-            yield claimed
-        # A batch has its leader epoch and its magic side by side: look for those that may follow.
-        known = [epoch for epoch, _ in self._loaded.epochs.entries()]
-        current = self._loaded.epochs.epoch_for_offset(expected)
-        patterns = [struct.pack(">ib", epoch, MAGIC) for epoch in known if epoch >= current] or [
-            struct.pack(">ib", current, MAGIC)
-        ]
-        window = 1 << 20
-        for begin in range(position + 1, size, window):
-            data = self._files.read_at(segment.handle, window + LOG_OVERHEAD + 5, begin)
-            for pattern in patterns:
-                found = data.find(pattern, LOG_OVERHEAD)
-                while found >= 0:
-                    yield begin + found - LOG_OVERHEAD
-                    found = data.find(pattern, found + 1)
 
     def _cut(self, segment: FileSegment, position: int, end_offset: int, later: list[FileSegment]) -> None:
         loaded = self._loaded

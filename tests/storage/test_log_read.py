@@ -243,3 +243,14 @@ def test_truncation_forgets_the_epochs_it_cut(storage: Storage) -> None:
     fill(log, [3])
     log.truncate_to(3)
     assert log.latest_epoch == 1
+
+
+def test_a_segment_that_truncation_makes_active_again_knows_its_timestamps(file_storage: Storage) -> None:
+    log = file_storage.log(segment_bytes=300)
+    for shift in (1, 2, 3, 4):
+        log.append_as_leader(batch("x" * 90, timestamp=NOW + shift), NOW)
+    file_storage.reopen()
+    log = file_storage.log(segment_bytes=300)
+    log.truncate_to(1)
+    log.append_as_leader(batch("y", timestamp=NOW + 5), NOW)
+    assert now_or(log.max_timestamp_offset()) == TimestampOffset(NOW + 5, 1, 0)

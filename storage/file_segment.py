@@ -151,10 +151,13 @@ class FileSegment(Segment):
         return self._failed(error)
 
     def indexes_full(self, config: LogConfig) -> bool:
-        index, time_index = self.index, self.time_index
+        limit = config.segment_index_bytes
+        # Every entry of the time index came with one of the offset index: mostly that one tells enough.
+        if (len(self.index) + 2) * TIME_ENTRY.size <= limit:
+            return False
         return (
-            index.size_bytes + index.entry_bytes > config.segment_index_bytes
-            or time_index.size_bytes + 2 * time_index.entry_bytes > config.segment_index_bytes
+            self.index.size_bytes + OFFSET_ENTRY.size > limit
+            or self.time_index.size_bytes + 2 * TIME_ENTRY.size > limit
         )
 
     # facts that are only loaded when asked for

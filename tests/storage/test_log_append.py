@@ -278,3 +278,16 @@ def test_what_is_inside_a_batch_is_checked_where_the_broker_is_told_to(storage: 
     assert storage.log("trusting").append_as_leader(memoryview(bytearray(nonsense)), NOW).base_offset == 0
     with pytest.raises(RecordError):
         storage.log("checking", validate_records=True).append_as_leader(nonsense, NOW)
+
+
+def test_segments_roll_when_their_indexes_are_full(file_storage: Storage) -> None:
+    log = file_storage.log(segment_index_bytes=60, index_interval_bytes=0)
+    for index in range(30):
+        log.append_as_leader(batch(f"{index}", timestamp=NOW + index), NOW)
+    sizes = [
+        (segment.index.size_bytes, segment.time_index.size_bytes)
+        for segment in log._segments  # type: ignore[attr-defined]
+    ]
+    assert len(sizes) > 5
+    assert all(index <= 60 and time_index <= 60 for index, time_index in sizes)
+    assert [int(value) for _, value in contents(log)] == list(range(30))

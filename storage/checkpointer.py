@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable
 
 from kbroker.storage import checkpoints, names
@@ -55,6 +56,10 @@ class Checkpointer:
         self._start_moved = False
         self._writing = False
         self._asked_to_write: list[Pending[None]] = []  # by who is told when it is done
+        self._version = 0  # of what was last to be written
+        self._lock = threading.Lock()  # around what follows: also a worker writes
+        self._version_on_disk = 0
+        self._on_disk: dict[str, checkpoints.Offsets] = {}
 
     def read(self) -> None:
         """Raises ValueError if a checkpoint is unreadable; the others are read nevertheless."""
@@ -122,7 +127,7 @@ class Checkpointer:
         if log.first_dirty_offset is not None:
             self.cleaner_offsets[log.topic, log.partition] = log.first_dirty_offset
 
-    def _contents(self) -> list[tuple[str, bytes]]:
+    def _contents(self) -> dict[str, checkpoints.Offsets]:
         recovery_points, log_starts = dict(self.recovery_points), dict(self.log_starts)
         high_watermarks = dict(self.recovery_points)
         cleaner_offsets = dict(self.cleaner_offsets)
@@ -134,21 +139,31 @@ class Checkpointer:
                 high_watermarks[key] = log.high_watermark
                 if log.first_dirty_offset is not None:
                     cleaner_offsets[key] = log.first_dirty_offset
-        return [
-            (os.path.join(self._path, name), checkpoints.encode(offsets.items()))
-            for name, offsets in (
-                (names.RECOVERY_POINTS, recovery_points),
-                (names.LOG_STARTS, log_starts),
-                (names.HIGH_WATERMARKS, high_watermarks),
-                (names.CLEANER_OFFSETS, cleaner_offsets),
-            )
-        ]
+        return {
+            names.RECOVERY_POINTS: recovery_points,
+            names.LOG_STARTS: log_starts,
+            names.HIGH_WATERMARKS: high_watermarks,
+            names.CLEANER_OFFSETS: cleaner_offsets,
+        }
 
     def write(self) -> None:
         """Write all checkpoints now."""
         self._start_moved = False
-        for path, data in self._contents():
-            self._files.replace_bytes(path, data)
+        self._version += 1
+        self._store(self._version, self._contents())
+
+    def _store(self, version: int, contents: dict[str, checkpoints.Offsets]) -> None:
+        """Bring these to the disk, unless newer ones are there. Called on any thread."""
+        with self._lock:
+            if version < self._version_on_disk:
+                return
+            for name, offsets in contents.items():
+                if self._on_disk.get(name) != offsets:
+                    self._on_disk.pop(name, None)
+                    path = os.path.join(self._path, name)
+                    self._files.replace_bytes(path, checkpoints.encode(offsets.items()))
+                    self._on_disk[name] = offsets
+            self._version_on_disk = version
 
     def write_soon(self) -> Pending[None]:
         """Write all checkpoints, as they are now or later, on a worker; resolved when they are on disk."""
@@ -161,12 +176,9 @@ class Checkpointer:
     def _write_later(self) -> None:
         self._writing = True
         self._start_moved = False
-        contents = self._contents()
+        self._version += 1
+        version, contents = self._version, self._contents()
         asked, self._asked_to_write = self._asked_to_write, []
-
-        def write() -> None:
-            for path, data in contents:
-                self._files.replace_bytes(path, data)
 
         def written(result: Pending[None]) -> None:
             self._writing = False
@@ -179,4 +191,4 @@ class Checkpointer:
             if self._asked_to_write and not self._writing:
                 self._write_later()
 
-        self._worker.run(write).then(written)
+        self._worker.run(lambda: self._store(version, contents)).then(written)

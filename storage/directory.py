@@ -33,7 +33,8 @@ from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.storage")
 
-_RETENTION_PER_TICK = 10
+_RETENTION_EFFORT = 200  # per tick: an open log costs 1, one that must be opened 20
+_OPENING_EFFORT = 20
 _SOON_MS = 20
 _PROGRESS_EVERY = 1000
 
@@ -85,6 +86,7 @@ class LogDirectory:
             self._checkpointer.write,
         )
         self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
+        self._closed_sizes: dict[Key, int] = {}  # as far as somebody asked for them
         self._unreadable: dict[Key, StorageError] = {}
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
@@ -216,6 +218,7 @@ class LogDirectory:
         self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int, *, clean: bool
     ) -> tuple[PartitionLog, int]:
         path = self._path_of(key)
+        self._closed_sizes.pop(key, None)
         recovery_point = self._checkpointer.recovery_points.get(key, 0)
         options = LoadOptions(
             clean=clean,
@@ -320,6 +323,7 @@ class LogDirectory:
             return
         self._compactor.forget(key)
         self._partitions.pop(key, None)
+        self._closed_sizes.pop(key, None)
         self._unreadable.pop(key, None)
         self._checkpointer.forget(topic, partition)
         target = os.path.join(self.path, names.deleted_directory(topic, partition))
@@ -342,9 +346,10 @@ class LogDirectory:
 
     def sizes(self) -> Iterator[PartitionSize]:
         for key in self._partitions:
-            sizes = self._files.sizes(self._path_of(key))
-            size = sum(size for name, size in sizes.items() if name.endswith(names.LOG))
-            yield PartitionSize(*key, size)
+            if key not in self._closed_sizes:
+                files = self._files.sizes(self._path_of(key)).items()
+                self._closed_sizes[key] = sum(size for name, size in files if name.endswith(names.LOG))
+            yield PartitionSize(*key, self._closed_sizes[key])
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
 
@@ -390,11 +395,12 @@ class LogDirectory:
 
     def _retain(self) -> None:
         """Apply retention to the next few partitions."""
-        effort = _RETENTION_PER_TICK
+        effort = _RETENTION_EFFORT
         while self._to_retain and effort > 0:
             key = self._to_retain.pop()
             try:
                 log = self._logs.get(key)
+                effort -= 1
                 if log is not None:
                     log.apply_retention(self._now_ms)
                 elif key in self._partitions:
@@ -411,7 +417,7 @@ class LogDirectory:
         with self._briefly_open(key, config) as log:
             log.apply_retention(self._now_ms)
             self._not_before[key] = log.oldest_timestamp(MAX_LONG) + config.retention_ms
-        return 1
+        return _OPENING_EFFORT
 
     def close(self) -> None:
         """Clean stop."""

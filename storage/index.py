@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kbroker.storage.descriptors import Descriptors, LazyFile
-from kbroker.storage.files import Files
+from kbroker.storage.files import Files, WouldBlock
 from kbroker.storage.interface import Buffer
 
 _BLOCK_ENTRIES = 512
@@ -113,9 +113,9 @@ class Index:
         handle = self._descriptors.open(self.file)
         read: Callable[..., Buffer] = self._files.read_at if wait else self._files.read_cached
         data = read(handle, count * size, slot * size)
-        if len(data) < count * size and not wait:
-            data = self._files.read_at(handle, count * size, slot * size)
         if len(data) < count * size:
+            if not wait:
+                raise WouldBlock(handle, count * size, slot * size)
             raise EOFError(f"{self.file.path} has fewer than {slot + count} entries")
         return data
 

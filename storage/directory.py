@@ -21,6 +21,7 @@ from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
 from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenced, StorageError
+from kbroker.storage.file_segment import Damage
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.flusher import Flusher
 from kbroker.storage.interface import PartitionSize
@@ -86,6 +87,7 @@ class LogDirectory:
             self._checkpointer.write,
         )
         self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
+        self._damage: dict[Key, dict[int, list[Damage]]] = {}  # that recovery found, by segment
         self._closed_sizes: dict[Key, int] = {}  # as far as somebody asked for them
         self._unreadable: dict[Key, StorageError] = {}
         self._to_retain: list[Key] = []
@@ -198,6 +200,9 @@ class LogDirectory:
             return 0  # a directory that was just being made, or none of ours
         log, cut_bytes = self._load(key, bytes(16), LogConfig(), 0, clean=False)
         log.persist(complete=True)
+        damage = {segment.base_offset: segment.corrupt for segment in log.segments if segment.corrupt}
+        if damage:
+            self._damage[key] = damage
         log.published_point = log.log_end_offset
         self._checkpointer.remember(log)
         log.release(StorageError("recovered"))
@@ -234,6 +239,8 @@ class LogDirectory:
         if clean:
             recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
         log.recovery_point = log.published_point = min(recovery_point, log.log_end_offset)
+        for segment in log.segments if key in self._damage else ():
+            segment.corrupt = self._damage[key].get(segment.base_offset, [])
         log.first_dirty_offset = self._checkpointer.cleaner_offsets.get(key)
         return log, loaded.cut_bytes
 
@@ -324,6 +331,7 @@ class LogDirectory:
         self._compactor.forget(key)
         self._partitions.pop(key, None)
         self._closed_sizes.pop(key, None)
+        self._damage.pop(key, None)
         self._unreadable.pop(key, None)
         self._checkpointer.forget(topic, partition)
         target = os.path.join(self.path, names.deleted_directory(topic, partition))

@@ -7,6 +7,7 @@ the log tries again once a worker has read it. Where a reader will go on is reme
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +27,8 @@ from kbroker.storage.interface import Buffer, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+logger = logging.getLogger("kbroker.storage")
 
 _START = struct.Struct(">qi")  # base offset, batch length
 _MAGIC_POSITION = 16
@@ -49,9 +52,11 @@ class Found(NamedTuple):
 
 
 class LogReader:
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, *, report: bool = True) -> None:
         self._files = files
+        self._report = report
         self._hints: dict[int, Place] = {}  # offset → where the batch that begins with it starts
+        self._reported: set[tuple[int, int]] = set()  # damage is told of once
 
     def forget(self) -> None:
         """Segments were cut, replaced or deleted."""
@@ -172,11 +177,11 @@ class LogReader:
     def _batch_size(self, segment: FileSegment, buffer: Buffer, start: int, position: int, end: int) -> int:
         """The size that the batch at `start` of a buffer read at `position` says it has."""
         if len(buffer) - start < BATCH_OVERHEAD:
-            raise damaged(segment, position + start, "the segment ends within a batch header")
+            raise self._damaged(segment, position + start, "the segment ends within a batch header")
         _, length = _START.unpack_from(buffer, start)
         size = LOG_OVERHEAD + length
         if size < BATCH_OVERHEAD or buffer[start + _MAGIC_POSITION] != MAGIC or position + start + size > end:
-            raise damaged(segment, position + start, f"no batch header: {length} bytes")
+            raise self._damaged(segment, position + start, f"no batch header: {length} bytes")
         return int(size)
 
     def _pass_over(self, segment: FileSegment, buffer: Buffer, position: int, end: int, offset: int) -> int:
@@ -200,7 +205,7 @@ class LogReader:
         while length - stop >= LOG_OVERHEAD:
             size = LOG_OVERHEAD + unpack(buffer, stop)[1]
             if size < BATCH_OVERHEAD:
-                raise damaged(segment, position + stop, f"a batch of {size} bytes")
+                raise self._damaged(segment, position + stop, f"a batch of {size} bytes")
             if stop + size > length:
                 break
             last = stop
@@ -231,10 +236,17 @@ class LogReader:
     def _before_damage(self, segment: FileSegment, position: int, end: int) -> int:
         for damage in segment.corrupt:
             if damage.start <= position < damage.end:
-                raise damaged(segment, position, "damaged, as found when the log was recovered")
+                raise self._damaged(segment, position, "damaged, as found when the log was recovered")
             if position < damage.start:
                 return min(end, damage.start)
         return end
+
+    def _damaged(self, segment: FileSegment, position: int, what: str) -> CorruptRecord:
+        place = (segment.base_offset, position)
+        if self._report and place not in self._reported:
+            self._reported.add(place)
+            logger.error("%s is damaged at position %d: %s", segment.file.path, position, what)
+        return CorruptRecord(f"{segment.file.path} at position {position}: {what}")
 
     # finding batches
 
@@ -303,7 +315,3 @@ class LogReader:
                                 record.timestamp, record.offset, header.partition_leader_epoch
                             )
         return None
-
-
-def damaged(segment: FileSegment, position: int, what: str) -> CorruptRecord:
-    return CorruptRecord(f"{segment.file.path} at position {position}: {what}")

@@ -87,7 +87,7 @@ class _Loader:
         self._epochs_known = False  # up to where scanning began
         self._scanned = False
         self._loaded = Loaded(Snapshots(files, directory))
-        self._reader = LogReader(files)
+        self._reader = LogReader(files, report=False)
 
     def load(self) -> Loaded:
         loaded = self._loaded
@@ -447,7 +447,7 @@ def replay_producers(
         producers.load(newest[1], newest[0])
     start = max(newest[0] if newest is not None else 0, log_start_offset)
     if start < end_offset and (newest is not None or scan_all):
-        reader = LogReader(files)
+        reader = LogReader(files, report=False)
         for segment in segments_from(segments, start):
             place = reader.place_of([segment], 0, start, wait=True)
             for _, header, batch in scan(files, segment.handle, place.position, segment.size_bytes):

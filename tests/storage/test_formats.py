@@ -232,6 +232,21 @@ def test_an_index_finds_the_last_entry_at_or_below(
     assert index.last(wait=True) == (10**6, 10**6)
 
 
+def test_a_large_index_is_searched_on_disk(tmp_path: Path) -> None:
+    files = Files()
+    index = Index(files, Descriptors(files), str(tmp_path / "index"), OFFSET_ENTRY)
+    for number in range(1, 20_000):
+        index.append(number * 3, number * 5)
+    index.persist()
+    for target in (0, 2, 3, 4, 777, 30_000, 59_996, 59_997, 10**9):
+        expected = min(target // 3, 19_999)
+        assert index.floor(target, wait=False) == ((expected * 3, expected * 5) if expected else None)
+        expected = min(target // 5, 19_999)
+        assert index.floor_by_value(target, wait=False) == (
+            (expected * 3, expected * 5) if expected else None
+        )
+
+
 def test_an_offset_index_is_kafkas(tmp_path: Path) -> None:
     files = Files()
     index = Index(files, Descriptors(files), str(tmp_path / "index"), OFFSET_ENTRY)

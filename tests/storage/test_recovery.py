@@ -11,7 +11,18 @@ from kbroker.protocol.records import CorruptRecord
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.interface import Log
 
-from .support import NOW, Storage, batch, contents, idempotent, kill, now_or, read, transactional
+from .support import (
+    NOW,
+    Storage,
+    batch,
+    contents,
+    idempotent,
+    kill,
+    now_or,
+    read,
+    records_in,
+    transactional,
+)
 
 CONFIGS = {"segment_bytes": 1000, "index_interval_bytes": 200}
 
@@ -101,29 +112,86 @@ def test_damage_above_the_recovery_point_cuts_the_log_there(file_storage: Storag
     assert len(contents(log)) == log.log_end_offset
 
 
+DAMAGES = {
+    "a flipped bit": lambda data, start, size: data.__setitem__(start + 70, data[start + 70] ^ 1),
+    "a wrong length": lambda data, start, size: data.__setitem__(slice(start + 8, start + 12), b"\x7f" * 4),
+    "zeros": lambda data, start, size: data.__setitem__(slice(start, start + size), bytes(size)),
+    "zeros over a boundary": lambda data, start, size: data.__setitem__(
+        slice(start + 50, start + size + 50), bytes(size)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.parametrize("offset", [12, 14, 16])
 def test_damage_below_the_recovery_point_is_reported_and_kept_apart(
-    file_storage: Storage, caplog: pytest.LogCaptureFixture
+    file_storage: Storage, caplog: pytest.LogCaptureFixture, kind: str, offset: int
 ) -> None:
+    log = file_storage.log(**CONFIGS)
+    fill(log, 25)
+    checkpoint(file_storage)
+    fill(log, 1)
+    size = read(log, 14, 1).size_bytes
+    path = segment(file_storage, 12)
+    data = bytearray(path.read_bytes())
+    DAMAGES[kind](data, (offset - 12) * size, size)
+    path.write_bytes(data[: 6 * size])
+    kill(file_storage.directory)
+    assert file_storage.path is not None
+    for snapshot in (file_storage.path / "topic-0").glob("*.snapshot"):
+        snapshot.unlink()  # so that all of the log is looked at
+    with caplog.at_level(logging.WARNING):
+        file_storage.open()
+    assert "damaged" in caplog.text
+    log = file_storage.log(**CONFIGS)
+    assert log.log_end_offset == 26
+    last = offset + (1 if "over" in kind else 0)
+    assert [each for each, _ in contents(log, offset=last + 1)] == list(range(last + 1, 26))
+    for damaged in range(offset, last + 1):
+        with pytest.raises(CorruptRecord):
+            log.read(damaged, 1000)
+    before = read(log, 0, 100_000)
+    assert [record.offset for record in records_in(before)] == list(range(6))
+    if offset > 12:
+        assert [record.offset for record in records_in(read(log, 12, 100_000))] == list(range(12, offset))
+    assert now_or(log.offset_for_timestamp(NOW)).offset == 0
+
+
+def test_damage_at_the_end_of_a_segment_is_kept_apart(file_storage: Storage) -> None:
     log = file_storage.log(**CONFIGS)
     fill(log, 25)
     checkpoint(file_storage)
     size = read(log, 14, 1).size_bytes
     path = segment(file_storage, 12)
-    data = bytearray(path.read_bytes())
-    data[2 * size + 70] ^= 1  # in the batch of offset 14
-    path.write_bytes(data)
+    path.write_bytes(path.read_bytes()[: 4 * size + 30])
     kill(file_storage.directory)
-    for suffix in (".index", ".timeindex"):
-        segment(file_storage, 12, suffix).unlink()  # so that this segment is looked at again
     assert file_storage.path is not None
     for snapshot in (file_storage.path / "topic-0").glob("*.snapshot"):
         snapshot.unlink()
-    with caplog.at_level(logging.WARNING):
-        file_storage.open()
-    assert "damaged" in caplog.text
+    file_storage.open()
     log = file_storage.log(**CONFIGS)
     assert log.log_end_offset == 25
-    assert [offset for offset, _ in contents(log, offset=15)] == list(range(15, 25))
+    assert [each for each, _ in contents(log, offset=18)] == list(range(18, 25))
+    with pytest.raises(CorruptRecord):
+        log.read(16, 1000)
+
+
+def test_a_log_that_lost_its_end_says_so_and_goes_on(
+    file_storage: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = file_storage.log()
+    fill(log, 25)
+    checkpoint(file_storage)
+    size = read(log, 14, 1).size_bytes
+    path = segment(file_storage, 0)
+    path.write_bytes(path.read_bytes()[: 20 * size + 10])
+    kill(file_storage.directory)
+    with caplog.at_level(logging.ERROR):
+        file_storage.open()
+    assert "offsets 20 to 24 are gone" in caplog.text
+    log = file_storage.log()
+    fill(log, 1)
+    assert [offset for offset, _ in contents(log)] == list(range(21))
 
 
 def test_a_read_that_reaches_damage_says_so(file_storage: Storage) -> None:

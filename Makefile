@@ -2,6 +2,7 @@
 VENV    := .venv
 PYTHON  ?= python3
 DATA    ?= ./data
+CYCLES  ?= 200
 # Processes, JVMs and real clients share a machine that others load too: what fails is run once more, and the
 # closing line counts it as rerun.
 AGAIN   ?= --reruns 1
@@ -67,8 +68,8 @@ bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 	$(BIN)/python -m benchmarks.growth --save docs/benchmarks
 
 torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged
-	$(BIN)/python -m tests.torture.kill_cycles --cycles 200
-	$(BIN)/python -m tests.torture.transaction_history --cycles 200
+	$(BIN)/python -m tests.torture.kill_cycles --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.transaction_history --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -20,7 +20,6 @@ TINY: dict[str, tuple[str, ...]] = {
     ),
     "benchmarks.growth": ("--scale", "0.002"),
     "benchmarks.compaction": ("2",),
-    "benchmarks.storage": ("5", "50"),
     "benchmarks.storage": ("--scale", "0.002"),
     "benchmarks.transactions": (),
     "benchmarks.groups": ("--scale", "0.01", "--only", "10 members"),

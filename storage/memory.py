@@ -164,6 +164,8 @@ class MemoryLog(AbstractLog[MemorySegment]):
             )
             self._learn(batch, header, header.base_offset, header.last_offset)
             self.log_end_offset = header.next_offset
+        if len(bases) > 1:  # the last segment is left, empty
+            self._segments.append(MemorySegment(bases[-1], 0))
         self.log_start_offset = start
         self.log_end_offset = max(self.log_end_offset, start)
         if self.first_dirty_offset is not None:

@@ -1,7 +1,7 @@
 """Every single operation on the disk fails in turn; what was acknowledged is there once, and nothing else is.
 
 The workload touches everything: new partitions, rolls, fsync and not, an idempotent producer that sends again
-what was not acknowledged, transactions, DeleteRecords, deletion, checkpoints, a clean stop, reopening.
+what was not acknowledged, transactions, DeleteRecords, retention, deletion, checkpoints, a clean stop.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ class Workload:
             self._control(log, commit=True)
         self._quietly(lambda: storage.log("plain", **configs).delete_records_before(DELETED_BEFORE))
         storage.directory.tick(NOW + 7000)
+        expired = storage.log("expired", **{**configs, "retention_ms": 1})
+        for number in range(3):
+            self._append(expired, f"expired {number} " + "x" * 80)
+        storage.directory.tick(NOW + 9000)
+        self._append(expired, "expired later")
         doomed = storage.log("doomed", **configs)
         self._append(doomed, "doomed")
         self.deleted.add(("doomed", 0))
@@ -134,9 +139,11 @@ def check(workload: Workload) -> None:
         log = storage.log(*key)
         found = {record.offset: (record.value or b"").decode() for record in read_all(log)}
         assert len(found) == len(set(found.values())), f"{key}: something is there twice"
-        assert log.log_start_offset in (0, DELETED_BEFORE if key == ("plain", 0) else 0)
+        if key != ("expired", 0):
+            assert log.log_start_offset in (0, DELETED_BEFORE if key == ("plain", 0) else 0)
         for offset, value in workload.acknowledged.get(key, {}).items():
             assert offset < log.log_start_offset or found.get(offset) == value
+            assert offset < log.log_end_offset
         assert set(found.values()) <= set(workload.tried[key])
         again = log.append_as_leader(batch("after"), NOW)
         assert again.base_offset == log.log_end_offset - 1

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 from kbroker.storage import checkpoints, names
@@ -23,7 +24,7 @@ from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.storage")
 
-_LOGS_PER_TICK = 20
+_SECONDS_PER_TICK = 0.003  # nobody waits much longer for the loop
 _SOON_MS = 20
 
 
@@ -99,14 +100,16 @@ class Checkpointer:
 
     def _go_on(self) -> None:
         """Let the next few logs write what is derived; then have all synced; then publish."""
-        some, self._queue = self._queue[:_LOGS_PER_TICK], self._queue[_LOGS_PER_TICK:]
-        for log in some:
+        begin = time.monotonic()
+        wrote = bool(self._queue)
+        while self._queue and time.monotonic() - begin < _SECONDS_PER_TICK:
+            log = self._queue.pop()
             with contextlib.suppress(StorageError):  # it keeps its old recovery point
                 log.persist(complete=False)
                 self._written.append(log)
         if self._queue:
             return
-        if some:
+        if wrote:
             self._flusher.request_all(self._written)
         if not self._flusher.busy_with(self._written):
             self._round = False

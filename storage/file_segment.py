@@ -243,7 +243,8 @@ class FileSegment(Segment):
         """
         if complete and self._timestamps_known:
             self._add_time_entry()
-        changed = [index.file.path for index in (self.index, self.time_index) if index.persist()]
+        indexes = (self.index, self.time_index)
+        changed = [index.file.path for index in indexes if index.persist(complete=complete)]
         if self._aborted is not None and len(self._aborted) > self._aborted_on_disk:
             data = transaction_index.encode(self._aborted)
             self._files.write_bytes(self._transaction_index_path, data, sync=False)

@@ -121,10 +121,13 @@ class Index:
 
     # changing what is on disk
 
-    def persist(self) -> bool:
-        """Append to the file what is not there yet; returns whether it was changed."""
+    def persist(self, *, complete: bool = True) -> bool:
+        """Append to the file what is not there yet; returns whether it was changed.
+
+        `complete`: there shall be a file, even if it is empty.
+        """
         count = len(self._keys)
-        if not count and self._files.exists(self.file.path):
+        if not count and (not complete or self._files.exists(self.file.path)):
             return False
         data = b"".join(map(self._entry.pack, self._keys, self._values))
         handle = self._descriptors.open(self.file, create=True)

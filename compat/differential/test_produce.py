@@ -180,9 +180,21 @@ def test_a_compacted_topic_wants_keys(pair, topic):
     pair.same(scenario)
 
 
-@pytest.mark.parametrize("name", ["{}-unknown", "bad name", "", "__consumer_offsets", "__transaction_state"])
+@pytest.mark.parametrize("name", ["{}-unknown", "bad name", ""])
 def test_topics_that_cannot_be_written(pair, topic, name):
     pair.same(lambda side: produce(side, name.replace("{}", topic), CONTENTS["one record"]))
+
+
+@pytest.mark.parametrize(("name", "key_type"), [("__consumer_offsets", 0), ("__transaction_state", 1)])
+def test_topics_that_only_the_broker_writes(pair, name, key_type):
+    """Kafka makes them when a coordinator is first asked for; kbroker has none and lets nobody in either."""
+
+    def scenario(side):
+        asked = {"Key": "any", "KeyType": key_type}
+        eventually(lambda: side.raw("FindCoordinator", 2, asked)["ErrorCode"] == 0)
+        return produce(side, name, CONTENTS["one record"])
+
+    pair.same(scenario)
 
 
 @pytest.mark.parametrize("partition", [1, -1, 2**31 - 1])

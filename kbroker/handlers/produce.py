@@ -28,6 +28,7 @@ from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, Unsuppo
 from kbroker.storage.errors import InvalidTimestamp, LogDeleted, ProducerError
 from kbroker.storage.interface import Appended
 from kbroker.storage.pending import Pending
+from kbroker.topics import INTERNAL_TOPICS
 from kbroker.transactional_writes import Refusals, has_transactional_batches
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _append_all(
         for data in topic_data.partition_data:
             judge: Log | None = None
             try:
-                log = _log(broker, topic, data.index, version, acks)
+                log = _log(broker, topic, topic_data.name, data.index, version, acks)
                 if refusals and (log.topic_id, data.index) in refusals:
                     raise refusals[log.topic_id, data.index]
                 records = _batch(data.records or _NO_RECORDS, version)
@@ -156,10 +157,12 @@ def refuse(request: ProduceRequest, context: RequestContext, error: BaseExceptio
     )
 
 
-def _log(broker: Broker, topic: Topic | None, partition: int, version: int, acks: int) -> Log:
+def _log(broker: Broker, topic: Topic | None, name: str, partition: int, version: int, acks: int) -> Log:
     if acks not in (-1, 0, 1):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     if topic is None:
+        if name in INTERNAL_TOPICS:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if version >= 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return broker.log(topic, partition)
 

@@ -63,8 +63,6 @@ jars: $(TESTING)  ## download the pinned Kafka jars
 
 bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 	$(BIN)/python -m benchmarks.compare --save docs/benchmarks
-	$(BIN)/python -m benchmarks.groups --scale 1 --rounds 3
-	$(BIN)/python -m benchmarks.transactions --scale 1 --rounds 3
 	$(BIN)/python -m benchmarks.growth --save docs/benchmarks
 
 torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged

@@ -41,6 +41,5 @@ def _fetch(connection: socket.socket, topic: str, offset: int) -> FetchResponse:
     body = encode_bytes(header, request_header_version(1, _VERSION)) + encode_bytes(request, _VERSION)
     connection.sendall(struct.pack(">i", len(body)) + body)
     (size,) = struct.unpack(">i", take(connection, 4))
-    frame = memoryview(take(connection, size))
-    response, _ = decode(FetchResponse, _VERSION, frame, 4)
+    response, _ = decode(FetchResponse, _VERSION, take(connection, size), 4)
     return response

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.compare import python_loads
-from benchmarks.compare.brokers import BenchKbroker, Meter
+from benchmarks.compare.brokers import BenchKbroker, Meter, Process
+from benchmarks.compare.limits import bare_copy
 from benchmarks.raw import produce_frame, pump
 
 Point = dict[str, float]
+_BATCH_BYTES = (200, 1024, 4096, 16_384, 65_536, 262_144, 900_000)
 
 
 def _measured(broker: BenchKbroker, frames: list[bytes], count: int) -> Point:
-    pump((broker.host, broker.port), frames, min(count, len(frames)))  # logs are opened, codecs made
-    meter = Meter(broker)
-    seconds = pump((broker.host, broker.port), frames, count)
+    return _pumped(broker, (broker.host, broker.port), frames, count)
+
+
+def _pumped(process: Process, address: tuple[str, int], frames: list[bytes], count: int) -> Point:
+    pump(address, frames, max(10, min(count, len(frames))))  # logs are opened, codecs made
+    meter = Meter(process)
+    seconds = pump(address, frames, count)
     size = sum(map(len, frames)) / len(frames)
     return {
         "cpu_us_per_request": meter.cpu_seconds / count * 1e6,
@@ -57,7 +61,7 @@ def by_connections(scale: float) -> Iterator[tuple[str, Point]]:
 
 
 def by_batch_size(scale: float) -> Iterator[tuple[str, Point]]:
-    for size in (200, 1024, 4096, 16_384, 65_536, 262_144, 900_000):
+    for size in _BATCH_BYTES:
         with BenchKbroker() as broker:
             python_loads.create_topic(broker, "t")
             count = max(100, int(min(20_000, 400_000_000 / size) * scale))
@@ -66,27 +70,10 @@ def by_batch_size(scale: float) -> Iterator[tuple[str, Point]]:
 
 def by_bare_copy(scale: float) -> Iterator[tuple[str, Point]]:
     """The same bytes through a bare socket-to-file copy: the limit."""
-    for size in (1024, 16_384, 900_000):
+    for size in _BATCH_BYTES:
         count = max(100, int(min(20_000, 400_000_000 / size) * scale))
-        frame = produce_frame("t", 0, size)
-        with tempfile.TemporaryDirectory() as directory:
-            command = [sys.executable, "-m", "benchmarks.bare_copy", f"{directory}/copy"]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-                assert process.stdout is not None
-                address = ("127.0.0.1", int(process.stdout.readline()))
-                pump(address, [frame], 10)
-                meter = Meter(process)
-                seconds = pump(address, [frame], count)
-                cpu = meter.cpu_seconds
-                process.kill()
-        yield (
-            str(size),
-            {
-                "cpu_us_per_request": cpu / count * 1e6,
-                "requests_per_s": count / seconds,
-                "cpu_s_per_gib": cpu / (count * len(frame) / 2**30),
-            },
-        )
+        with bare_copy() as copy:
+            yield str(size), _pumped(copy, copy.address, [produce_frame("t", 0, size)], count)
 
 
 def by_log_size(scale: float) -> Iterator[tuple[str, Point]]:

@@ -44,12 +44,25 @@ def pump(address: tuple[str, int], frames: list[bytes], count: int) -> float:
         return time.perf_counter() - begin
 
 
-def take(connection: socket.socket, size: int) -> bytes:
+def ask_for_bytes(address: tuple[str, int], count: int) -> float:
+    """Send ``count`` empty frames, one after the other, and read every answer; seconds."""
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        begin = time.perf_counter()
+        for _ in range(count):
+            connection.sendall(bytes(4))
+            (size,) = struct.unpack(">i", take(connection, 4))
+            take(connection, size)
+        return time.perf_counter() - begin
+
+
+def take(connection: socket.socket, size: int) -> memoryview:
     """Exactly so many bytes."""
-    data = bytearray()
-    while len(data) < size:
-        part = connection.recv(size - len(data))
+    data = memoryview(bytearray(size))
+    taken = 0
+    while taken < size:
+        part = connection.recv_into(data[taken:])
         if not part:
             raise RuntimeError("the broker closed the connection")
-        data += part
-    return bytes(data)
+        taken += part
+    return data

@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.compare import report
-from benchmarks.compare.brokers import Broker
-from benchmarks.compare.rows import KINDS, ROWS, Row
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.compare import group_loads, report, transaction_rows
+from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Usage
+from benchmarks.compare.measures import Numbers, Row
+from benchmarks.compare.rows import ROWS
 from compat.harness import jars
 
 ROOT = Path(__file__).parents[2]
@@ -36,45 +40,69 @@ def main() -> int:
         parser.error(f"no such row; there are: {', '.join(row.name for row in ROWS)}")
     jars.classpath("kafka")  # downloaded before anything is timed
     samples: report.Samples = {}
-    with _brokers() as brokers:
+    with _brokers() as brokers, _progress() as progress:
+        task = progress.add_task("", total=len(rows) * given.rounds * len(brokers))
         for row in rows:
-            samples[row.name] = _measure(row, brokers, given.rounds, given.scale)
-            for line in report.lines({row.name: samples[row.name]}):
-                print(
-                    f"  {line.number}: {line.kbroker:.4g} against {line.kafka:.4g} {line.unit}, "
-                    f"{line.ratio:.2f}×{'' if line.better else '  WORSE'}",
-                    flush=True,
-                )
-    made = report.lines(samples)
-    print("\n" + report.table(made))
-    if given.save is not None:
-        given.save.mkdir(parents=True, exist_ok=True)
-        report.save_json(samples, _facts(given.rounds, given.scale), given.save / "compare.json")
-        (given.save / "compare.svg").write_text(report.chart(made))
+            samples[row.name] = {}
+            for name, numbers in _measured(row, brokers, given.rounds, given.scale):
+                samples[row.name].setdefault(name, []).append(numbers)
+                progress.update(task, advance=name != report.LIMIT, description=f"{row.name}: {name}")
+            progress.console.print(_said(row.name, samples[row.name]), markup=False, highlight=False)
+            if given.save is not None:
+                _save(samples, given.rounds, given.scale, given.save)
+    print("\n" + report.table(samples))
     return 0
 
 
 @contextmanager
 def _brokers() -> Iterator[list[Broker]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(kind()) for kind in KINDS]
-
-
-def _measure(row: Row, brokers: list[Broker], rounds: int, scale: float) -> dict[str, list[dict[str, float]]]:
-    """A B A B …: noise of the machine hits both."""
-    measured: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
-    for number in range(rounds):
+        brokers: list[Broker] = [BenchKbroker(), BenchKafka()]
         for broker in brokers:
-            _progress(f"{row.name}: round {number + 1} of {rounds}, {broker.name}")
-            measured[broker.name].append(row.run(broker, scale))
-    _progress("")
-    print(row.name, flush=True)
-    return measured
+            stack.enter_context(broker)
+            group_loads.wait_for_coordinator(broker)
+            transaction_rows.wait_for_coordinator(broker)
+        yield brokers
 
 
-def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+def _progress() -> Progress:
+    """On standard error, and only where somebody looks; what it prints above the bar goes there as well."""
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def _measured(row: Row, brokers: list[Broker], rounds: int, scale: float) -> Iterator[tuple[str, Numbers]]:
+    """A B A B …: noise of the machine hits both."""
+    for _ in range(rounds):
+        for broker in brokers:
+            before = Usage.of(broker.pid)
+            numbers = row.run(broker, scale)
+            after = Usage.of(broker.pid)
+            numbers[report.CPU] = after.cpu_seconds - before.cpu_seconds
+            numbers[report.ANON] = after.rss_anon_bytes / 2**20
+            numbers[report.FILE] = after.rss_file_bytes / 2**20
+            yield broker.name, numbers
+        if row.limit is not None:
+            yield report.LIMIT, row.limit(scale)
+
+
+def _said(name: str, by_broker: dict[str, list[Numbers]]) -> str:
+    return "\n".join(
+        [
+            name,
+            *(
+                f"  {line.unit}: {line.kbroker:.4g} against {line.kafka:.4g}, "
+                f"{line.ratio:.2f}×{'' if line.better else '  WORSE'}"
+                for line in report.lines({name: by_broker})
+            ),
+        ]
+    )
+
+
+def _save(samples: report.Samples, rounds: int, scale: float, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    report.save_json(samples, _facts(rounds, scale), directory / "compare.json")
+    (directory / "compare.svg").write_text(report.chart(samples))
 
 
 def _facts(rounds: int, scale: float) -> dict[str, str]:

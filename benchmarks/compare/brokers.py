@@ -18,9 +18,17 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _SERVER_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xms1g", "-Djava.awt.headless=true")
 
 
+# What the harness sets otherwise, for quick tests.
+_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "offsets.topic.num.partitions": "50",
+    "transaction.state.log.num.partitions": "50",
+}
+
+
 class BenchKafka(RealKafka):
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
-        super().__init__(settings, heap_mb=1024)
+    def __init__(self) -> None:
+        super().__init__(_DEFAULTS, heap_mb=1024)
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         options = _SERVER_OPTIONS if main_class == "kafka.Kafka" else java.QUICK_START
@@ -33,11 +41,13 @@ class BenchKafka(RealKafka):
             properties={"log4j2.configurationFile": LOG4J2.as_uri()},
         )
 
-    def restart(self) -> None:
-        """Stop and start again with the same data."""
+    def stop_process(self) -> None:
         assert self._process is not None
-        server.stop_process(self._process)
-        log = self.directory / "restart.log"
+        server.stop_process(self._process, grace_seconds=120)  # thousands of partitions are closed
+
+    def start_again(self) -> None:
+        """With the same data."""
+        log = self.directory / "again.log"
         with log.open("wb") as output:
             self._process = java.start(
                 self._command("kafka.Kafka", str(self.directory / "server.properties")),
@@ -45,12 +55,16 @@ class BenchKafka(RealKafka):
                 stderr=subprocess.STDOUT,
             )
         server.wait_until(
-            lambda: server.answers(self.host, self.port), self._process, log, seconds=300, pause=0.05
+            lambda: server.answers(self.host, self.port), self._process, log, seconds=300, pause=0.01
         )
 
 
 class BenchKbroker(KBrokerProcess):
-    pass
+    def stop_process(self) -> None:
+        self.stop()
+
+    def start_again(self) -> None:
+        self.start()
 
 
 Broker = BenchKafka | BenchKbroker

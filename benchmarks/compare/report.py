@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.compare.rows import UNITS, Numbers
+from benchmarks.compare.measures import UNITS, Numbers
+
+Samples = dict[str, dict[str, list[Numbers]]]  # row → broker (or LIMIT) → one per round
+LIMIT = "limit"
+# Noted of the shared broker after every load, beside the load's own numbers.
+CPU, ANON, FILE = "process_cpu_s", "process_rss_anon_mb", "process_rss_file_mb"
 
 
 class Line(NamedTuple):
@@ -15,6 +21,7 @@ class Line(NamedTuple):
     number: str
     kbroker: float
     kafka: float
+    limit: float | None
     kbroker_spread: float  # (max - min) / median over the rounds
     kafka_spread: float
 
@@ -31,45 +38,62 @@ class Line(NamedTuple):
         return self.ratio >= 1 if UNITS[self.number][1] else self.ratio <= 1
 
 
-Samples = dict[str, dict[str, list[Numbers]]]  # row → broker → one per round
-
-
 def lines(samples: Samples) -> list[Line]:
-    made = []
+    made: list[Line] = []
     for row, by_broker in samples.items():
         ours, theirs = by_broker.get("kbroker", []), by_broker.get("apache-kafka", [])
         if not ours or not theirs:
             continue
-        for number in UNITS:
-            if number in ours[0] and number in theirs[0]:
-                mine = [sample[number] for sample in ours]
-                other = [sample[number] for sample in theirs]
-                made.append(
-                    Line(
-                        row,
-                        number,
-                        statistics.median(mine),
-                        statistics.median(other),
-                        _spread(mine),
-                        _spread(other),
-                    )
-                )
+        made += [
+            Line(
+                row,
+                number,
+                _median(ours, number),
+                _median(theirs, number),
+                _median(by_broker[LIMIT], number) if by_broker.get(LIMIT) else None,
+                _spread(ours, number),
+                _spread(theirs, number),
+            )
+            for number in UNITS
+            if number in ours[0] and number in theirs[0]
+        ]
     return made
 
 
-def _spread(values: list[float]) -> float:
+def _median(rounds: list[Numbers], number: str) -> float:
+    return statistics.median(each[number] for each in rounds)
+
+
+def _spread(rounds: list[Numbers], number: str) -> float:
+    values = [each[number] for each in rounds]
     middle = statistics.median(values)
     return (max(values) - min(values)) / middle if middle else 0.0
 
 
-def table(made: list[Line]) -> str:
-    head = "| load | measured | kbroker | Apache Kafka | ratio | spread |\n|---|---|---|---|---|---|\n"
-    return head + "".join(
-        f"| {line.row} | {line.unit if not line.number.endswith('_ms') else line.number.replace('_', ' ')} "
-        f"| {_short(line.kbroker)} | {_short(line.kafka)} | {line.ratio:.2f}×{'' if line.better else ' ✗'} "
-        f"| ±{line.kbroker_spread * 50:.0f} % / ±{line.kafka_spread * 50:.0f} % |\n"
-        for line in made
-    )
+def table(samples: Samples) -> str:
+    """Markdown; what the whole process had used at the end of a load stands on the load's first line."""
+    titles = ["load", "measured", "kbroker", "Apache Kafka", "ratio", "limit", "spread"]
+    titles += ["CPU s", "RssAnon MB", "RssFile MB"]
+    out = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    before = None
+    for line in lines(samples):
+        first, before = line.row != before, line.row
+        limit = "" if line.limit is None else _short(line.limit)
+        ratio = f"{line.ratio:.2f}×{'' if line.better else ' ✗'}"
+        spread = f"±{line.kbroker_spread * 50:.0f} % / ±{line.kafka_spread * 50:.0f} %"
+        process = [_both(samples[line.row], number) if first else "" for number in (CPU, ANON, FILE)]
+        cells = [
+            *(line.row if first else "", line.unit, _short(line.kbroker), _short(line.kafka)),
+            *(ratio, limit, spread, *process),
+        ]
+        out.append(f"| {' | '.join(cells)} |")
+    return "\n".join(out) + "\n"
+
+
+def _both(by_broker: dict[str, list[Numbers]], number: str) -> str:
+    if any(number not in by_broker[name][0] for name in ("kbroker", "apache-kafka")):
+        return ""
+    return " / ".join(_short(_median(by_broker[name], number)) for name in ("kbroker", "apache-kafka"))
 
 
 def _short(value: float) -> str:
@@ -79,15 +103,15 @@ def _short(value: float) -> str:
 
 
 def save_json(samples: Samples, facts: dict[str, str], path: Path) -> None:
-    path.write_text(json.dumps({"facts": facts, "samples": samples}, indent=1, sort_keys=True) + "\n")
+    path.write_text(json.dumps({"facts": facts, "samples": samples}, indent=1) + "\n")
 
 
-def chart(made: list[Line]) -> str:
+def chart(samples: Samples) -> str:
     """How many times better kbroker is, one bar a line, on a logarithmic scale; an SVG."""
-    import math
-
     shown = [
-        (line, line.ratio if UNITS[line.number][1] else 1 / line.ratio) for line in made if line.ratio > 0
+        (line, line.ratio if UNITS[line.number][1] else 1 / line.ratio)
+        for line in lines(samples)
+        if line.ratio > 0
     ]
     height, left, width = 18, 430, 420
     most = max([10.0, *(better for _, better in shown)])
@@ -105,9 +129,7 @@ def chart(made: list[Line]) -> str:
         top = 24 + index * height
         end = zero + per_decade * math.log10(max(better, 0.1))
         colour = "#2a7" if better >= 1 else "#c44"
-        parts.append(
-            f'<text x="{left - 6}" y="{top + 12}" text-anchor="end">{line.row}: {line.number}</text>'
-        )
+        parts.append(f'<text x="{left - 6}" y="{top + 12}" text-anchor="end">{line.row}: {line.unit}</text>')
         parts.append(
             f'<rect x="{min(zero, end):.1f}" y="{top + 2}" '
             f'width="{abs(end - zero):.1f}" height="{height - 5}" '

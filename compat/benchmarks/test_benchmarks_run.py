@@ -16,16 +16,15 @@ TINY: dict[str, tuple[str, ...]] = {
     # One row of a kind: every JVM costs a second.
     "benchmarks.compare": (
         *("--rounds", "1", "--scale", "0.002", "--only", "start", "--only", "producer-perf 100 B"),
-        *("--only", "librdkafka", "--only", "latency at 1,000", "--only", "10,000"),
+        *("--only", "librdkafka producer", "--only", "latency at 1,000", "--only", "10,000"),
+        *("--only", "10 members settle, classic", "--only", "transactions: version 2"),
     ),
     "benchmarks.growth": ("--scale", "0.002"),
     "benchmarks.compaction": ("2",),
     "benchmarks.storage": ("--scale", "0.002"),
-    "benchmarks.transactions": (),
-    "benchmarks.groups": ("--scale", "0.01", "--only", "10 members"),
 }
 # Used by others, not run by themselves.
-PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy", "benchmarks.group_loads"}
+PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy"}
 # Two brokers and a Spark of their own: minutes even at a tiny size.
 BY_HAND = {"benchmarks.spark"}
 

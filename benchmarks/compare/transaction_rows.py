@@ -1,29 +1,22 @@
-"""`python -m benchmarks.transactions`: transactions on kbroker and on Apache Kafka 4.3.1, in turns.
+"""Transactions: how many a second, what a commit takes its producer, what one costs the broker.
 
-How many a second, what a commit takes its producer (commit_transaction, or EndTxn), and what a transaction
-costs the broker. The producers of librdkafka use transaction version 1 (AddPartitionsToTxn, Produce, EndTxn);
-raw requests use version 2 (Produce, EndTxn), one transaction after the other. The default sizes are tiny:
-does it run at all; --scale 1 is the real thing.
+The producers of librdkafka use transaction version 1 (AddPartitionsToTxn, Produce, EndTxn); raw requests use
+version 2 (Produce, EndTxn), one transaction after the other.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import Producer
 
-from benchmarks.compare import python_loads, report
-from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Meter
-from benchmarks.compare.rows import Numbers
-from compat.harness import jars
+from benchmarks.compare.brokers import Broker, Meter
+from benchmarks.compare.measures import Load, Numbers, Row, new_topic
 from compat.harness.batches import TRANSACTIONAL, Record, batch
 from compat.harness.connection import Connection
 from compat.harness.waiting import eventually
@@ -31,11 +24,6 @@ from compat.harness.waiting import eventually
 VALUE = bytes(100)
 _RETRIABLE = frozenset((14, 15, 16, 51))  # loading, not available, not coordinator, concurrent transactions
 _names = itertools.count()
-
-
-class Row(NamedTuple):
-    name: str
-    run: Callable[[Broker, float], Numbers]
 
 
 def _numbers(broker: Broker, count: int, work: Callable[[list[float]], None]) -> Numbers:
@@ -52,10 +40,10 @@ def _numbers(broker: Broker, count: int, work: Callable[[list[float]], None]) ->
     }
 
 
-def _librdkafka(producers: int, transactions: int, partitions: int) -> Callable[[Broker, float], Numbers]:
+def _librdkafka(producers: int, transactions: int, partitions: int) -> Load:
     def run(broker: Broker, scale: float) -> Numbers:
         each = max(10, int(transactions * scale) // producers)
-        topic = _new_topic(broker, partitions)
+        topic = new_topic(broker, partitions)
         started = [_start_producer(broker) for _ in range(producers)]
 
         def write(producer: Producer, commits: list[float]) -> None:
@@ -92,10 +80,10 @@ def _start_producer(broker: Broker) -> Producer:
     return producer
 
 
-def _raw(transactions: int, partitions: int) -> Callable[[Broker, float], Numbers]:
+def _raw(transactions: int, partitions: int) -> Load:
     def run(broker: Broker, scale: float) -> Numbers:
         count = max(20, int(transactions * scale))
-        topic = _new_topic(broker, partitions)
+        topic = new_topic(broker, partitions)
         transactional_id = f"bench-{next(_names)}"
         with Connection(broker.bootstrap) as connection:
             initialized = eventually(
@@ -151,22 +139,7 @@ def _write(
     )
 
 
-def _new_topic(broker: Broker, partitions: int) -> str:
-    topic = f"transactions-{next(_names)}"
-    python_loads.create_topic(broker, topic, partitions)
-    return topic
-
-
-ROWS: tuple[Row, ...] = (
-    Row("librdkafka, 1 producer, 1 partition", _librdkafka(1, 2_000, 1)),
-    Row("librdkafka, 1 producer, 10 partitions", _librdkafka(1, 1_000, 10)),
-    Row("librdkafka, 10 producers, 3 partitions", _librdkafka(10, 5_000, 3)),
-    Row("version 2, 1 producer, 1 partition", _raw(2_000, 1)),
-    Row("version 2, 1 producer, 10 partitions", _raw(1_000, 10)),
-)
-
-
-def _wait_for_coordinator(broker: Broker) -> None:
+def wait_for_coordinator(broker: Broker) -> None:
     """Apache Kafka makes the topic of its coordinator when it is first asked for it."""
 
     def look() -> int:
@@ -177,31 +150,10 @@ def _wait_for_coordinator(broker: Broker) -> None:
     eventually(look, lambda code: code == 0, seconds=60)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=1, help="how often each load runs on each broker")
-    parser.add_argument("--scale", type=float, default=0.02, help="size of the loads (1: as named)")
-    parser.add_argument("--only", metavar="TEXT", help="rows whose name contains this")
-    given = parser.parse_args()
-    rows = [row for row in ROWS if given.only is None or given.only in row.name]
-    if not rows:
-        parser.error(f"no row contains {given.only!r}: {', '.join(row.name for row in ROWS)}")
-    jars.classpath("kafka")  # downloaded before anything is timed
-    samples: report.Samples = {}
-    with ExitStack() as stack:
-        brokers: list[Broker] = [BenchKbroker(), BenchKafka()]
-        for broker in brokers:
-            stack.enter_context(broker)
-            _wait_for_coordinator(broker)
-        for row in rows:
-            samples[row.name] = {broker.name: [] for broker in brokers}
-            for _ in range(given.rounds):
-                for broker in brokers:
-                    samples[row.name][broker.name].append(row.run(broker, given.scale))
-            print(row.name, flush=True)
-    print("\n" + report.table(report.lines(samples)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+ROWS: tuple[Row, ...] = (
+    Row("transactions: librdkafka, 1 producer, 1 partition", _librdkafka(1, 2_000, 1)),
+    Row("transactions: librdkafka, 1 producer, 10 partitions", _librdkafka(1, 1_000, 10)),
+    Row("transactions: librdkafka, 10 producers, 3 partitions", _librdkafka(10, 5_000, 3)),
+    Row("transactions: version 2, 1 producer, 1 partition", _raw(2_000, 1)),
+    Row("transactions: version 2, 1 producer, 10 partitions", _raw(1_000, 10)),
+)

@@ -1,0 +1,63 @@
+"""What a row of the comparison is, and the numbers it may give: their unit, and whether more is better."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+from benchmarks.compare import python_loads
+from benchmarks.compare.brokers import Broker
+
+GIB = 2**30
+_topics = itertools.count()
+
+Numbers = dict[str, float]
+Load = Callable[[Broker, float], Numbers]
+
+
+class Row(NamedTuple):
+    """A load that runs once on one broker and returns its numbers.
+
+    The second argument shrinks it: CI runs rows at a tiny size, to see that they run. ``limit`` does the same
+    with a bare copy between socket and file in the broker's place.
+    """
+
+    name: str
+    run: Load
+    limit: Callable[[float], Numbers] | None = None
+
+
+UNITS: dict[str, tuple[str, bool]] = {
+    "records_per_s": ("records/s", True),
+    "mb_per_s": ("MB/s", True),
+    "cpu_s_per_gib": ("broker CPU s/GiB", False),
+    "produce_p50_ms": ("produce p50 ms", False),
+    "produce_p99_ms": ("produce p99 ms", False),
+    "produce_p999_ms": ("produce p99.9 ms", False),
+    "produce_max_ms": ("produce max ms", False),
+    "end_to_end_p50_ms": ("end to end p50 ms", False),
+    "end_to_end_p99_ms": ("end to end p99 ms", False),
+    "end_to_end_p999_ms": ("end to end p99.9 ms", False),
+    "end_to_end_max_ms": ("end to end max ms", False),
+    "start_s": ("start s", False),
+    "rss_anon_mb": ("RssAnon MB", False),
+    "grown_mb": ("RssAnon grown MB", False),
+    "create_s": ("create s", False),
+    "cpu_us_per_record": ("broker CPU µs/record", False),
+    "settle_s": ("settle s", False),
+    "commits_per_s": ("commits/s", True),
+    "cpu_us_per_commit": ("broker CPU µs/commit", False),
+    "commit_p50_ms": ("commit p50 ms", False),
+    "commit_p99_ms": ("commit p99 ms", False),
+    "transactions_per_s": ("transactions/s", True),
+    "cpu_us_per_transaction": ("broker CPU µs/transaction", False),
+    "heartbeats_per_s": ("heartbeats/s", True),
+    "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
+}
+
+
+def new_topic(broker: Broker, partitions: int = 1, **configs: str) -> str:
+    topic = f"bench-{next(_topics)}"
+    python_loads.create_topic(broker, topic, partitions, **configs)
+    return topic

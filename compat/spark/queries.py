@@ -50,15 +50,27 @@ def coordinates(frame: DataFrame) -> list[tuple[int, int, str]]:
     return sorted((row.partition, row.offset, row.v) for row in rows)
 
 
-def error_of(query: Any, seconds: float = 60) -> str:
+def error_of(query: Any, seconds: float = 60) -> BaseException:
     """What made a query fail."""
     from pyspark.errors import StreamingQueryException
 
     try:
         query.awaitTermination(seconds)
     except StreamingQueryException as error:
-        return str(error)
+        return error
     raise AssertionError(f"no error within {seconds:g} s")
+
+
+def java_causes(error: BaseException) -> list[tuple[str, str | None]]:
+    """(class, Spark's error class or None) of what Java threw, and of each cause down to the first."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    found = []
+    while thrown is not None:
+        methods = {method.getName() for method in thrown.getClass().getMethods()}
+        condition = thrown.getErrorClass() if "getErrorClass" in methods else None
+        found.append((thrown.getClass().getName(), condition))
+        thrown = thrown.getCause()
+    return found
 
 
 def batches(query: Any) -> list[int]:

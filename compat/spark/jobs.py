@@ -27,12 +27,12 @@ class Job:
         self.spark = spark
         self.server = server
         self.directory = directory
+        self.file = directory / "pipeline.yml"
 
     def declare(self, text: str, trigger: str = "available_now") -> Pipeline:
-        file = self.directory / "pipeline.yml"
         head = f"name: job\nbootstrap_servers: {self.server.bootstrap}\nstate: ./state\n"
-        file.write_text(f"{head}trigger: {trigger}\n{text}")
-        return reading.load(file)
+        self.file.write_text(f"{head}trigger: {trigger}\n{text}")
+        return reading.load(self.file)
 
     def run(self, text: str) -> dict[str, Progress]:
         pipeline = self.declare(text)
@@ -70,6 +70,19 @@ class Background:
         assert not self._thread.is_alive()
         if self._error is not None:
             raise self._error
+
+
+def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`kbroker pipeline …` to its end, which is a good one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kbroker", "pipeline", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
 
 
 class JobProcess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
     status = _action(actions, "status", "lag, last batch, rows per second, rejected rows", show_status)
     status.add_argument("--watch", action="store_true", help="show it again every second, until Ctrl-C")
+    status.add_argument("--json", action="store_true", help="print JSON; with --watch a line each time")
 
     replay = _action(actions, "replay", "write a range of time again, without duplicates", replay_range)
     replay.add_argument(
@@ -98,8 +100,12 @@ def show_status(arguments: argparse.Namespace) -> int:
     pipeline = _loaded(arguments.file)
     with kafka_client.connected(pipeline) as client:
         while True:
-            text = status.render(status.status(pipeline, client))
-            _say(("\x1b[H\x1b[2J" if arguments.watch and sys.stdout.isatty() else "") + text)
+            found = status.status(pipeline, client)
+            if arguments.json:
+                _say(json.dumps(status.plain(found), indent=None if arguments.watch else 2))
+            else:
+                clear = "\x1b[H\x1b[2J" if arguments.watch and sys.stdout.isatty() else ""
+                _say(clear + status.render(found))
             if not arguments.watch:
                 return 0
             time.sleep(1)

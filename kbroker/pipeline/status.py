@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kbroker.pipeline import graph
 from kbroker.pipeline.errors import PipelineError
@@ -91,6 +91,24 @@ def render(statuses: list[QueryStatus], *, per_partition: bool = True) -> str:
         ]
         parts.append(table(("query", "topic", "partition", "offset", "end", "lag"), lines))
     return "\n\n".join(parts)
+
+
+def plain(statuses: list[QueryStatus]) -> list[dict[str, Any]]:
+    """For programs: what render shows, with nothing left out."""
+    return [
+        {
+            "query": each.name,
+            "lag": each.lag,
+            "batch": each.progress.batch if each.progress.batch >= 0 else None,
+            "last_batch": each.progress.timestamp or None,
+            "last_rows": each.progress.last_rows,
+            "rows": each.progress.rows,
+            "rows_per_second": each.progress.rows_per_second,
+            "rejected": each.progress.rejected,
+            "partitions": [{**part._asdict(), "lag": part.lag} for part in each.partitions],
+        }
+        for each in statuses
+    ]
 
 
 def _shown(offset: int | None) -> int | str:

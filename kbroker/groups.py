@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.groups import CatalogGroupStore
+from kbroker.catalog.offset_journal import OffsetJournal
 from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings, MigrationPolicy
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
@@ -46,7 +47,7 @@ def open_groups(broker: Broker) -> GroupCoordinator:
     timers = Timers()
     coordinator = GroupCoordinator(
         GroupEnvironment(
-            store=CatalogGroupStore(broker.database),
+            store=_open_store(broker),
             topics=TopicsView(broker.topics),
             new_id=lambda: str(uuid.uuid4()),
             settings=_group_settings(broker.settings),
@@ -60,6 +61,13 @@ def open_groups(broker: Broker) -> GroupCoordinator:
     coordinator.load(broker.clock())
     broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
     return coordinator
+
+
+def _open_store(broker: Broker) -> CatalogGroupStore:
+    """What has to be on the disk before it is answered is not noted beside the catalog."""
+    settings = broker.settings
+    journal = None if settings["kbroker.in.memory"] else OffsetJournal(settings.data_directory)
+    return CatalogGroupStore(broker.database, journal, notes=not settings["kbroker.fsync"])
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:

@@ -71,14 +71,15 @@ def _polled(consumers: list[Consumer]) -> int:
 
 def wait_for_coordinator(broker: Broker) -> None:
     """Apache Kafka makes the topic of its coordinator when it is first asked for it, and then loads it."""
+    groups = [{"GroupId": f"any-{number}", "Topics": None} for number in range(500)]  # some on each partition
 
-    def fetch_offsets() -> int:
+    def fetch_offsets() -> bool:
         with Connection(broker.bootstrap) as connection:
             connection.ask("FindCoordinator", 4, KeyType=0, CoordinatorKeys=["any"])
-            fetched = connection.ask("OffsetFetch", 8, Groups=[{"GroupId": "any", "Topics": None}])
-            return int(fetched["Groups"][0]["ErrorCode"])
+            fetched = connection.ask("OffsetFetch", 8, Groups=groups)
+            return all(group["ErrorCode"] == 0 for group in fetched["Groups"])
 
-    eventually(fetch_offsets, lambda error_code: error_code == 0, seconds=60)
+    eventually(fetch_offsets, seconds=60)
 
 
 class Pumped(NamedTuple):

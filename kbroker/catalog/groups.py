@@ -1,17 +1,23 @@
 """Groups, their members and their offsets, as rows: the group coordinator's store.
 
 States are kept as JSON; bytes in them as {"base64": …}.
+
+Noted offsets stand in the journal and are folded into the table later, or by the next write that has to do
+with offsets, in its transaction and before it. `facts` remembers up to which entry of the journal the table
+has them, so a fold that failed, or was cut short by a crash, is done again, and none is done twice.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from kbroker.catalog.database import Database
+from kbroker.catalog.offset_journal import OffsetJournal, Row
 from kbroker.coordinators.groups.store import (
     CommittedOffset,
     Offsets,
@@ -26,13 +32,51 @@ _OFFSET = (
     "committed_offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, sequence"
 )
 
+_FOLDED = "offset.journal.folded"
+
+
+class _Noted(NamedTuple):
+    """Rows, and the last entry of the journal that they come from."""
+
+    sequence: int
+    rows: Collection[Row]
+
 
 class CatalogGroupStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, journal: OffsetJournal | None = None, *, notes: bool = True
+    ) -> None:
+        """`journal`: where offsets may stand that the database lacks. `notes`: put more there."""
         self._database = database
+        self._journal = journal
+        self._notes = notes
+        self._noted: dict[Row, Row] = {}  # by group, topic and partition: the last one counts
+        self._unfolded: list[_Noted] = []  # on their way to the table, or to be tried again
 
     def load(self) -> StoredGroups:
+        if self._journal is not None:
+            folded = self._database.read(_folded)
+            for sequence, rows in self._journal.read(folded):
+                self._unfolded.append(_Noted(sequence, rows))
+            self.fold().result()
+            self._journal.forget(self._journal.sequence)
         return self._database.read(_load)
+
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
+        if self._journal is None or not self._notes or self._journal.broken:
+            return False
+        rows = _rows(groups)
+        self._journal.append(rows)
+        for row in rows:
+            self._noted[row[:3]] = row
+        return True
+
+    def fold(self) -> Pending[None]:
+        return self._write(lambda connection: None)
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
 
     def save_group(
         self, group_id: str, type: str, state: State, members: Mapping[str, State | None]
@@ -62,21 +106,11 @@ class CatalogGroupStore:
             for table in ("groups", "group_members", "group_offsets", "group_pending_offsets"):
                 connection.execute(f"DELETE FROM {table} WHERE group_id = ?", (group_id,))
 
-        return self._database.write(write)
+        return self._write(write)
 
     def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
-        rows = [
-            (group_id, *partition, *committed)
-            for group_id, offsets in groups.items()
-            for partition, committed in offsets.items()
-        ]
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                "INSERT OR REPLACE INTO group_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
-            )
-
-        return self._database.write(write)
+        rows = _rows(groups)
+        return self._write(lambda connection: _insert(connection, rows))
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         rows = [(group_id, *partition) for partition in partitions]
@@ -87,7 +121,7 @@ class CatalogGroupStore:
                     f"DELETE FROM {table} WHERE group_id = ? AND topic = ? AND partition = ?", rows
                 )
 
-        return self._database.write(write)
+        return self._write(write)
 
     def add_pending_offsets(self, producer_id: int, group_id: str, offsets: Offsets) -> Pending[None]:
         rows = [(producer_id, group_id, *partition, *committed) for partition, committed in offsets.items()]
@@ -97,7 +131,7 @@ class CatalogGroupStore:
                 "INSERT OR REPLACE INTO group_pending_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
-        return self._database.write(write)
+        return self._write(write)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> Pending[None]:
         def write(connection: sqlite3.Connection) -> None:
@@ -116,7 +150,59 @@ class CatalogGroupStore:
                 )
             connection.execute("DELETE FROM group_pending_offsets WHERE producer_id = ?", (producer_id,))
 
-        return self._database.write(write)
+        return self._write(write)
+
+    def _write(self, function: Callable[[sqlite3.Connection], None]) -> Pending[None]:
+        """A write that comes after everything noted so far, which it takes along."""
+        journal = self._journal
+        if journal is not None and self._noted:
+            self._unfolded.append(_Noted(journal.sequence, self._noted.values()))
+            self._noted = {}
+            journal.turn()
+        if not self._unfolded:
+            return self._database.write(function)
+        batches = tuple(self._unfolded)
+
+        def write(connection: sqlite3.Connection) -> None:
+            _fold(connection, batches)
+            function(connection)
+
+        written = self._database.write(write)
+        written.then(lambda done: self._forget(batches[-1].sequence, done))
+        return written
+
+    def _forget(self, sequence: int, done: Pending[None]) -> None:
+        with contextlib.suppress(Exception):  # the writer's own affair; here it stays unfolded
+            done.result()
+            self._unfolded = [batch for batch in self._unfolded if batch.sequence > sequence]
+            if self._journal is not None:
+                self._journal.forget(sequence)
+
+
+def _rows(groups: Mapping[str, Offsets]) -> list[Row]:
+    return [
+        (group_id, *partition, *committed)
+        for group_id, offsets in groups.items()
+        for partition, committed in offsets.items()
+    ]
+
+
+def _insert(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO group_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def _folded(connection: sqlite3.Connection) -> int:
+    """Up to which entry of the journal the table has the offsets."""
+    found = connection.execute("SELECT value FROM facts WHERE name = ?", (_FOLDED,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _fold(connection: sqlite3.Connection, batches: Collection[_Noted]) -> None:
+    folded = _folded(connection)
+    for sequence, rows in batches:
+        if sequence > folded:
+            _insert(connection, rows)
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FOLDED, str(sequence)))
 
 
 def _load(connection: sqlite3.Connection) -> StoredGroups:

@@ -1,9 +1,11 @@
 """Offset commits of many clients, stored together: one transaction for many of them.
 
-As long as few clients commit, each commit is stored at once. When more do, theirs are stored every LINGER_MS
-together, or sooner, once half of the clients that committed lately wait: those that commit as fast as they
-can are not held up, and one half goes on while the other's commits are stored. So a thousand clients that
-commit once a second cost some fifty transactions a second.
+Where the store can note them, a commit is done when it is noted, and what was noted is folded into the rest
+FOLD_MS later. Where it cannot (the disk must have them first, or there is none), each commit is stored at
+once as long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once
+half of the clients that committed lately wait: those that commit as fast as they can are not held up, and one
+half goes on while the other's commits are stored. So a thousand clients that commit once a second cost some
+fifty transactions a second.
 
 Invariants: the commits of one partition are stored in the order they came; `flush` hands everything that is
 held to the store, so that whatever else is stored about offsets comes after it.
@@ -11,16 +13,21 @@ held to the store, so that whatever else is stored about offsets comes after it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable
 
 from kbroker.coordinators.groups.store import CommittedOffset, GroupStore, Offsets, TopicPartition
 from kbroker.coordinators.timers import Timers
 from kbroker.storage.pending import Pending
 
+logger = logging.getLogger("kbroker.groups")
+
+FOLD_MS = 1000
 LINGER_MS = 20
 _RECENT_MS = 2 * LINGER_MS
 _FEW = 4
 _TIMER = "held offset commits"
+_FOLD_TIMER = "noted offset commits"
 
 
 class CommitGrouping:
@@ -37,6 +44,14 @@ class CommitGrouping:
     def commit(self, client: Hashable, group_id: str, offsets: Offsets, now_ms: int) -> Pending[None]:
         """Settled when the offsets are stored, or could not be."""
         self._timers.advance(now_ms)
+        try:
+            if self._store.note_offsets({group_id: offsets}):
+                self._timers.schedule_if_absent(_FOLD_TIMER, now_ms + FOLD_MS, self._fold_at)
+                return Pending.resolved(None)
+        except Exception as error:
+            failed: Pending[None] = Pending()
+            failed.fail(error)
+            return failed
         recent = self._recent
         recent.pop(client, None)
         recent[client] = now_ms
@@ -56,6 +71,22 @@ class CommitGrouping:
         """Store what is held now."""
         if self._held:
             self._flush_at(self._timers.now_ms)
+
+    def close(self) -> None:
+        self.flush()
+        self._timers.cancel(_FOLD_TIMER)
+        self._store.fold().then(lambda _: self._store.close())
+
+    def _fold_at(self, now_ms: int) -> None:
+        self._store.fold().then(self._folded)
+
+    def _folded(self, done: Pending[None]) -> None:
+        try:
+            done.result()
+        except Exception:
+            logger.warning("offset commits could not be moved into the catalog, trying again", exc_info=True)
+            again_ms = self._timers.now_ms + FOLD_MS
+            self._timers.schedule_if_absent(_FOLD_TIMER, again_ms, self._fold_at)
 
     def _flush_at(self, now_ms: int) -> None:
         held, stored = self._held, self._stored

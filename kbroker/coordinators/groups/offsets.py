@@ -98,7 +98,7 @@ class OffsetManager:
 
     def close(self) -> None:
         """Store what is held back."""
-        self._commits.flush()
+        self._commits.close()
 
     # OffsetCommit, TxnOffsetCommit
 
@@ -108,7 +108,7 @@ class OffsetManager:
             return Pending.resolved(results)
         group_id = request.group_id
         client = (group_id, request.member_id)
-        written = self._write(group_id, self._commits.commit(client, group_id, offsets, now_ms))
+        written = self._in_order(group_id, self._commits.commit(client, group_id, offsets, now_ms))
         return _when_written(written, results, lambda: self._table.commit(group_id, offsets))
 
     def commit_in_transaction(
@@ -329,6 +329,15 @@ class OffsetManager:
         """The store, for writes that come after all commits so far."""
         self._commits.flush()
         return self._environment.store
+
+    def _in_order(self, group_id: str, stored: Pending[None]) -> Pending[None]:
+        """What was stored at once shows after what was asked for before it and is still being written."""
+        before = self._last_write.get(group_id)
+        if before is None or not stored.done:
+            return self._write(group_id, stored)
+        written: Pending[None] = Pending()
+        before.then(lambda _: written.follow(stored))
+        return self._write(group_id, written)
 
     def _write(self, group_id: str, written: Pending[None]) -> Pending[None]:
         """Remember the group's last write until it is done."""

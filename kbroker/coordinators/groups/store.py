@@ -78,6 +78,21 @@ class GroupStore(Protocol):
         """Replace these offsets of these groups, all together."""
         ...
 
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
+        """The same without waiting, where the store can keep them at once; `fold` is to follow sometime.
+
+        False: it cannot, commit_offsets is the way. Raises where it should and could not.
+        """
+        ...
+
+    def fold(self) -> Pending[None]:
+        """Put what was noted to the rest. Until then it costs space and time at the next start."""
+        ...
+
+    def close(self) -> None:
+        """All writes are done and nothing more comes."""
+        ...
+
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         """Delete committed offsets, and the same partitions' offsets of open transactions."""
         ...
@@ -132,6 +147,15 @@ class MemoryGroupStore:
         for group_id, offsets in groups.items():
             self._offsets.setdefault(group_id, {}).update(offsets)
         return Pending.resolved(None)
+
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
+        return False
+
+    def fold(self) -> Pending[None]:
+        return Pending.resolved(None)
+
+    def close(self) -> None:
+        pass
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         stores = [self._offsets, *self._pending.values()]

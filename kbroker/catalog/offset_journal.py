@@ -1,0 +1,147 @@
+"""Offset commits, noted in a file until the catalog has them.
+
+A commit is written behind the last one, which costs microseconds and outlives the process; so it can be
+answered at once, and the catalog takes many of them in one transaction later. Two files take turns: while the
+catalog takes what one holds, new commits go to the other.
+
+An entry: length and CRC-32 of what follows, then JSON: its sequence number and its rows. Sequence numbers
+grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
+
+Invariants: an entry that was appended is read again, whole and in its order, by whoever opens the directory
+next; one that could not be appended leaves nothing behind. A torn end is cut when it is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+from kbroker.catalog.database import CatalogError, CatalogFull
+
+Row = tuple[Any, ...]
+"""A row of group_offsets; of its values one, the topic id, is bytes."""
+
+NAMES = ("offsets-0.journal", "offsets-1.journal")
+_HEAD = struct.Struct(">II")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class OffsetJournal:
+    def __init__(self, directory: Path) -> None:
+        self._files = [_File(directory / name) for name in NAMES]
+        self._current = 0
+        self._sequence = 0
+        self.broken = False
+        """An append failed and could not be undone: nothing more is taken."""
+
+    @property
+    def sequence(self) -> int:
+        """That of the last entry."""
+        return self._sequence
+
+    def read(self, after: int) -> list[tuple[int, list[Row]]]:
+        """The entries with higher sequence numbers than `after`, and from now on number behind them."""
+        entries = sorted(entry for file in self._files for entry in file.entries() if entry[0] > after)
+        self._sequence = entries[-1][0] if entries else after
+        return entries
+
+    def append(self, rows: list[Row]) -> int:
+        """Note the rows; returns the sequence number."""
+        payload = json.dumps((self._sequence + 1, rows), default=bytes.hex, separators=(",", ":")).encode()
+        try:
+            self._files[self._current].append(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
+        except _NotUndone as error:
+            self.broken = True
+            raise _translated(error.reason) from error
+        except OSError as error:
+            raise _translated(error) from error
+        self._sequence += 1
+        self._files[self._current].last = self._sequence
+        return self._sequence
+
+    def turn(self) -> None:
+        """Use the other file from now on, if nothing in it is needed any more."""
+        if not self._files[1 - self._current].size:
+            self._current = 1 - self._current
+
+    def forget(self, sequence: int) -> None:
+        """The catalog has everything up to here."""
+        for file in self._files:
+            if file.size and file.last <= sequence:
+                with contextlib.suppress(OSError):  # then its entries are passed over by the next start
+                    file.clear()
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+class _NotUndone(Exception):
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.size = os.fstat(self._fd).st_size
+        self.last = 0  # sequence number of the last entry
+
+    def entries(self) -> list[tuple[int, list[Row]]]:
+        """All whole ones; what follows them is cut."""
+        data = os.pread(self._fd, self.size, 0) if self.size else b""
+        found = []
+        position = 0
+        while len(data) - position > _HEAD.size:
+            length, crc = _HEAD.unpack_from(data, position)
+            payload = data[position + _HEAD.size : position + _HEAD.size + length]
+            if not length or len(payload) < length or zlib.crc32(payload) != crc:
+                break
+            self.last, rows = json.loads(payload)
+            found.append((self.last, [_row(values) for values in rows]))
+            position += _HEAD.size + length
+        if position < self.size:
+            os.ftruncate(self._fd, position)
+            self.size = position
+        return found
+
+    def append(self, entry: bytes) -> None:
+        try:
+            written = 0
+            while written < len(entry):
+                written += os.pwrite(self._fd, entry[written:], self.size + written)
+        except OSError as error:
+            try:
+                os.ftruncate(self._fd, self.size)
+            except OSError as again:
+                raise _NotUndone(again) from error
+            raise
+        self.size += len(entry)
+
+    def clear(self) -> None:
+        os.ftruncate(self._fd, 0)
+        self.size = 0
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+_TOPIC_ID = 8
+
+
+def _row(values: list[Any]) -> Row:
+    values[_TOPIC_ID] = bytes.fromhex(values[_TOPIC_ID])
+    return tuple(values)
+
+
+def _translated(error: OSError) -> CatalogError:
+    if error.errno in _FULL:
+        return CatalogFull(f"offsets cannot be written: {error}")
+    return CatalogError(f"offsets cannot be written: {error}")

@@ -1,0 +1,193 @@
+"""Offsets that are noted first and folded later: the same as if each had been written at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kbroker.catalog.database import CatalogError, CatalogFull, Database
+from kbroker.catalog.groups import CatalogGroupStore
+from kbroker.catalog.offset_journal import NAMES, OffsetJournal
+from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
+
+GROUPS = st.sampled_from(["a", "b"])
+PARTITIONS = st.sampled_from([TopicPartition("t", number) for number in range(3)])
+
+
+def offset(value: int) -> CommittedOffset:
+    return CommittedOffset(value, -1, "n" * 9000, 1, None, bytes(16), value)  # more than a page
+
+
+class Store:
+    """A store in a directory, opened as a start of the broker does."""
+
+    def __init__(self, directory: Path) -> None:
+        self.database = Database(directory / "catalog.sqlite")
+        self.journal = OffsetJournal(directory)
+        self.store = CatalogGroupStore(self.database, self.journal)
+        self.loaded = self.store.load().offsets
+
+    def read(self, query: str) -> list[tuple[object, ...]]:
+        return self.database.read(lambda connection: connection.execute(query).fetchall())
+
+    def fill_disk(self) -> None:
+        (pages,) = self.read("PRAGMA page_count")[0]
+        self.read(f"PRAGMA max_page_count={pages}")
+        self.database.read(_fill_free_pages)
+
+    def make_room(self) -> None:
+        self.read("PRAGMA max_page_count=1000000")
+        self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
+
+    def crash(self) -> None:
+        """The process is gone: nothing is folded, nothing is closed in order."""
+        self.journal.close()
+        self.database._connection.close()
+
+
+def _fill_free_pages(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("CREATE TABLE IF NOT EXISTS filler (data)")
+        while True:
+            connection.execute("INSERT INTO filler VALUES (?)", (bytes(200),))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+
+
+class NotedOffsets(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = TemporaryDirectory()
+        self.expected: dict[tuple[str, TopicPartition], CommittedOffset] = {}
+        self.value = 0
+        self.full = False
+        self.open()
+
+    def open(self) -> None:
+        self.opened = Store(Path(self.directory.name))
+        loaded = {
+            (group_id, partition): committed
+            for group_id, offsets in self.opened.loaded.items()
+            for partition, committed in offsets.items()
+        }
+        assert loaded == self.expected
+
+    def next(self) -> CommittedOffset:
+        self.value += 1
+        return offset(self.value)
+
+    @rule(group=GROUPS, partition=PARTITIONS)
+    def note(self, group: str, partition: TopicPartition) -> None:
+        committed = self.next()
+        assert self.opened.store.note_offsets({group: {partition: committed}})
+        self.expected[group, partition] = committed
+
+    @rule(group=GROUPS, partition=PARTITIONS)
+    def commit(self, group: str, partition: TopicPartition) -> None:
+        committed = self.next()
+        if self.done(self.opened.store.commit_offsets({group: {partition: committed}})):
+            self.expected[group, partition] = committed
+
+    @rule(group=GROUPS, partition=PARTITIONS)
+    def delete(self, group: str, partition: TopicPartition) -> None:
+        if self.done(self.opened.store.delete_offsets(group, [partition])):
+            self.expected.pop((group, partition), None)
+
+    @rule(group=GROUPS)
+    def delete_group(self, group: str) -> None:
+        if self.done(self.opened.store.delete_group(group)):
+            self.expected = {key: value for key, value in self.expected.items() if key[0] != group}
+
+    @rule()
+    def fold(self) -> None:
+        self.done(self.opened.store.fold())
+
+    @rule()
+    def disk_fills(self) -> None:
+        if not self.full:
+            self.opened.fill_disk()
+            self.full = True
+
+    @rule()
+    def disk_has_room(self) -> None:
+        if self.full:
+            self.opened.make_room()
+            self.full = False
+
+    @rule()
+    def crash(self) -> None:
+        self.disk_has_room()
+        self.opened.crash()
+        self.open()
+
+    @rule()
+    def restart(self) -> None:
+        self.disk_has_room()
+        self.opened.store.fold().result()
+        self.opened.store.close()
+        self.opened.database.close()
+        assert not any((Path(self.directory.name) / name).stat().st_size for name in NAMES)
+        self.open()
+
+    def done(self, pending: object) -> bool:
+        try:
+            pending.result()  # type: ignore[attr-defined]
+        except CatalogFull:
+            assert self.full
+            return False
+        return True
+
+    @invariant()
+    def the_journal_does_not_outgrow_what_is_not_folded(self) -> None:
+        if not self.opened.store._noted and not self.opened.store._unfolded:
+            assert not any(file.size for file in self.opened.journal._files)
+
+    def teardown(self) -> None:
+        self.opened.crash()
+        self.directory.cleanup()
+
+
+NotedOffsets.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestNotedOffsets = NotedOffsets.TestCase
+
+
+def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    partition = TopicPartition("t", 0)
+    opened.store.note_offsets({"a": {partition: offset(1)}})
+    opened.fill_disk()
+    failed = opened.store.fold()
+    try:
+        failed.result()
+    except CatalogError:
+        pass
+    else:
+        raise AssertionError("there was room after all")
+    opened.make_room()
+    opened.store.delete_offsets("a", [partition]).result()
+    opened.store.fold().result()
+    assert opened.read("SELECT * FROM group_offsets") == []
+    opened.crash()
+    again = Store(tmp_path)
+    assert again.loaded == {}
+    again.crash()
+
+
+def test_without_notes_the_journal_is_read_but_not_written(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    opened.store.note_offsets({"a": {TopicPartition("t", 0): offset(1)}})
+    opened.crash()
+    database = Database(tmp_path / "catalog.sqlite")
+    journal = OffsetJournal(tmp_path)
+    store = CatalogGroupStore(database, journal, notes=False)
+    assert store.load().offsets["a"][TopicPartition("t", 0)].offset == 1
+    assert not store.note_offsets({"a": {TopicPartition("t", 0): offset(2)}})
+    assert not any(file.size for file in journal._files)
+    store.close()
+    database.close()

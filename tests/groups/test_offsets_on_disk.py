@@ -1,0 +1,79 @@
+"""Offset commits to a real process: what was answered survives kill -9; a full disk is told and gets over."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kbroker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.support.raw_client import RawClient
+from tests.support.server_process import ServerProcess, eventually
+
+TOPIC = "orders"
+MODES = pytest.mark.parametrize("mode", [(), ("--fsync",)], ids=["default", "fsync"])
+
+
+def create_topic(client: RawClient) -> None:
+    topics = [CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)]
+    client.ask(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 5)
+
+
+def commit(client: RawClient, group: str, offset: int) -> int:
+    topics = [OffsetCommitRequestTopic(TOPIC, partitions=[OffsetCommitRequestPartition(0, offset)])]
+    answer = client.ask(OffsetCommitRequest(group_id=group, topics=topics), 8)
+    return answer.topics[0].partitions[0].error_code
+
+
+def committed(client: RawClient, group: str) -> int:
+    request = OffsetFetchRequest(group_id=group, topics=[OffsetFetchRequestTopic(TOPIC, [0])])
+    return client.ask(request, 7).topics[0].partitions[0].committed_offset
+
+
+@MODES
+@pytest.mark.parametrize("later", [(), ("--fsync",)], ids=["then default", "then fsync"])
+def test_an_answered_commit_survives_kill_9(
+    tmp_path: Path, mode: tuple[str, ...], later: tuple[str, ...]
+) -> None:
+    groups = [f"group-{number}" for number in range(20)]
+    with ServerProcess("--data", str(tmp_path), *mode) as server:
+        with server.client() as client:
+            create_topic(client)
+            for cycle in range(3):
+                for group in groups:
+                    assert commit(client, group, cycle * 10) == ErrorCode.NONE
+        server.kill()
+    with ServerProcess("--data", str(tmp_path), *later) as server:
+        with server.client() as client:
+            assert {committed(client, group) for group in groups} == {20}
+            assert commit(client, groups[0], 30) == ErrorCode.NONE
+        server.kill()
+    with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
+        assert committed(client, groups[0]) == 30
+        assert committed(client, groups[1]) == 20
+
+
+@MODES
+def test_a_full_disk_is_retriable_and_gets_over(tmp_path: Path, mode: tuple[str, ...]) -> None:
+    with ServerProcess("--data", str(tmp_path), *mode) as server:
+        with server.client() as client:
+            create_topic(client)
+            assert commit(client, "group", 1) == ErrorCode.NONE
+            _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, hard))  # no file can grow
+            assert commit(client, "group", 2) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert committed(client, "group") == 1
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (hard, hard))
+            eventually(lambda: commit(client, "group", 3) == ErrorCode.NONE)
+            assert committed(client, "group") == 3
+        server.kill()
+    with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
+        assert committed(client, "group") == 3

@@ -187,9 +187,8 @@ class Connection(asyncio.BufferedProtocol):
         self._drained()
 
     def pause_writing(self) -> None:
+        """Within a write that does not go out whole: all of what it was given is held until it has."""
         self._write_paused = True
-        self._reserved_write = self._transport.get_write_buffer_size()
-        self._host.budget.take(self._reserved_write)
 
     def resume_writing(self) -> None:
         self._write_paused = False
@@ -390,8 +389,11 @@ class Connection(asyncio.BufferedProtocol):
     def _flush(self) -> None:
         if self._out and not self._closed:
             out, self._out = self._out, []
-            self._out_bytes = 0
+            size, self._out_bytes = self._out_bytes, 0
             self._transport.writelines(out)
+            if self._write_paused:
+                self._reserved_write += size
+                self._host.budget.take(size)
 
     def _refuse(self, reason: str) -> None:
         """Close for good: what came cannot be answered."""

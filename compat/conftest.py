@@ -56,12 +56,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The clients under test leave sockets to the garbage collector; that is not what is tested here."""
+    """The clients under test leave sockets to the garbage collector; that is not what is tested here.
+
+    With `-n 2 --dist loadgroup` a file stays on one worker, and Spark too, whose session all its files share.
+    It begins first: nothing else takes as long.
+    """
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(pytest.mark.xdist_group("spark" if _uses_spark(item) else str(item.path)))
             if "kafka_server" not in item.fixturenames or "apache" in item.nodeid:
                 item.add_marker(pytest.mark.java)
+    items.sort(key=lambda item: not _uses_spark(item))
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(HERE / "spark")
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,9 @@ TINY: dict[str, tuple[str, ...]] = {
     "benchmarks.records": (),
     # One row of a kind: every JVM costs a second.
     "benchmarks.compare": (
-        *("--rounds", "1", "--scale", "0.002", "--only", "start", "--only", "producer-perf 100 B"),
+        *("--rounds", "1", "--scale", "0.002", "--only", "producer-perf 10 KiB, 64"),
         *("--only", "librdkafka producer", "--only", "latency at 1,000", "--only", "10,000"),
-        *("--only", "10 members settle, classic", "--only", "transactions: version 2"),
+        *("--only", "10 members settle, consumer", "--only", "transactions: version 2, 1 producer, 1 "),
     ),
     "benchmarks.growth": ("--scale", "0.002"),
     "benchmarks.compaction": ("2",),

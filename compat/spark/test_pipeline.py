@@ -241,17 +241,66 @@ sinks:
         DeltaTable.forPath(spark, str(job.directory / name)).delete(lost)
     topic.produce(orders(9), timestamps=[first + 5 * hour])  # the stream has not read it yet
 
-    pipeline = job.declare(text)
     wanted = replay.Range(first + 3 * hour, first + 6 * hour)
     for _ in range(2):
-        with kafka_client.connected(pipeline) as client:
-            done = {each.sink: each for each in replay.replay(spark, pipeline, client, wanted)}
+        done = replayed(job, text, wanted)
         assert done["bronze"].records == 3
-        assert "cannot tell what it has already" in done["files"].reason
+        assert "cannot tell what it has already" in done["files"].note
         after = {"gold": job.rows("gold", "*")} | {
             name: job.rows(name, "id", "amount", "_offset") for name in ("bronze", "silver")
         }
         assert after == before
+
+
+def replayed(job: Job, text: str, wanted: replay.Range) -> dict[str, replay.Replayed]:
+    pipeline = job.declare(text)
+    with kafka_client.connected(pipeline) as client:
+        done = replay.replay(job.spark, pipeline, client, wanted, replay.choose(pipeline))
+    return {each.sink: each for each in done}
+
+
+def test_replay_keeps_what_it_cannot_know_better(job: Job, new_topic: NewTopic, spark: SparkSession) -> None:
+    """Newer rows without an order, windows whose records are gone, and every row of a record."""
+    from delta.tables import DeltaTable
+
+    topic = new_topic(retention_ms="-1")
+    hour = 3_600_000
+    first = 1_767_225_600_000  # 2026-01-01T00:00Z
+    numbers = [*range(1, 9), 3]  # order 3 comes again, at the end
+    topic.produce(orders(*numbers), timestamps=[first + n * hour + hour // 2 for n in [*range(1, 9), 9]])
+    text = (
+        SOURCE.format(topic=topic)
+        + """\
+steps:
+  halves: {sql: "SELECT explode(array(1, 2)) half, * FROM orders"}
+  plain: {sql: "SELECT id, unix_millis(_timestamp) sent FROM orders"}
+  hourly: {window: {from: orders, time: placed_at, size: 1 hour, aggregate: {revenue: sum(amount)}}}
+sinks:
+  halves: {from: halves, delta: ./halves}
+  plain: {from: plain, delta: ./plain, mode: upsert, key: id}
+  gold: {from: hourly, delta: ./gold, mode: upsert, key: window_start}
+"""
+    )
+    job.run(text)
+    DeltaTable.forPath(spark, str(job.directory / "plain")).update("id = 3", {"sent": "1"})
+    expected = {
+        "halves": job.rows("halves", "_offset", "half"),
+        "plain": job.rows("plain", "*"),
+        "gold": job.rows("gold", "*"),
+    }
+    assert len(expected["halves"]) == 18
+    DeltaTable.forPath(spark, str(job.directory / "halves")).delete("_offset in (3, 4)")
+    DeltaTable.forPath(spark, str(job.directory / "plain")).delete("id = 4")
+    DeltaTable.forPath(spark, str(job.directory / "gold")).delete("revenue = 50")
+    topic.delete_records({0: 2})  # of hours 1 and 2: their windows cannot be computed any more
+    wanted = replay.Range(first + hour, first + 7 * hour)
+    for _ in range(2):
+        done = replayed(job, text, wanted)
+        assert done["plain"].note.startswith("rows whose key is there left as they are")
+        assert done["gold"].note.startswith("windows that began before 2026-01-01T03:30:00Z left as they are")
+        assert job.rows("halves", "_offset", "half") == expected["halves"]
+        assert job.rows("plain", "*") == expected["plain"]
+        assert job.rows("gold", "*") == expected["gold"]
 
 
 def test_the_plan_shows_schemas_and_writes_nothing(

@@ -7,13 +7,16 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from compat.harness.waiting import eventually
-from compat.spark.jobs import Job, pipeline_command
+from compat.spark.jobs import Job, JobProcess, pipeline_command
 from compat.spark.topics import Topic
 from kbroker.cli import INTERRUPTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NewTopic = Callable[..., Topic]
 SOURCE = """\
@@ -25,14 +28,14 @@ sources:
 """
 
 
-def rows(start: int, end: int) -> list[str]:
-    return [json.dumps({"id": n}) for n in range(start, end)]
+def rows(numbers: Iterable[int]) -> list[str]:
+    return [json.dumps({"id": n}) for n in numbers]
 
 
 def test_status_beside_a_running_pipeline(job: Job, new_topic: NewTopic) -> None:
     topic = new_topic(2)
-    topic.produce([*rows(0, 6), "{broken"])
-    topic.produce(rows(6, 10), partition=1)
+    topic.produce([*rows(range(6)), "{broken"])
+    topic.produce(rows(range(6, 10)), partition=1)
     text = SOURCE.format(topic=topic) + "sinks:\n  out: {from: rows, delta: ./out}\n"
 
     def status() -> dict[str, Any]:
@@ -56,14 +59,14 @@ def test_status_beside_a_running_pipeline(job: Job, new_topic: NewTopic) -> None
         moment = datetime.datetime.fromisoformat(after["last_batch"])
         assert abs(datetime.datetime.now(datetime.UTC) - moment) < datetime.timedelta(minutes=5)
         assert lags(after) == [(7, 7, 0), (4, 4, 0)]
-        topic.produce(rows(10, 15), partition=1)
+        topic.produce(rows(range(10, 15)), partition=1)
         assert lags(status()) == [(7, 7, 0), (4, 9, 5)]
         shown = pipeline_command("status", job.file).stdout
         assert [line.split() for line in shown.splitlines()[-2:]] == [
             ["out", topic.name, "0", "7", "7", "0"],
             ["out", topic.name, "1", "4", "9", "5"],
         ]
-        assert watched_lags(job, lambda: topic.produce(rows(15, 17))) == (5, 7)
+        assert watched_lags(job, lambda: topic.produce(rows(range(15, 17)))) == (5, 7)
     finally:
         running.stop()
 
@@ -80,3 +83,57 @@ def watched_lags(job: Job, change: Callable[[], None]) -> tuple[int, int]:
         watching.send_signal(signal.SIGINT)
         assert watching.wait(60) == INTERRUPTED
     return first, last
+
+
+FIRST = 1_767_225_600_000  # 2026-01-01T00:00Z
+MINUTE = 60_000
+
+
+def test_replay_killed_in_the_middle_and_run_again(
+    job: Job, new_topic: NewTopic, spark: SparkSession
+) -> None:
+    """Rows that a table has lost come back once; those that it has, and those out of the range, stay."""
+    from delta.tables import DeltaTable
+
+    topic = new_topic(2, retention_ms="-1")
+    for partition in (0, 1):
+        numbers = range(partition, 400, 2)
+        topic.produce(
+            rows(numbers), partition=partition, timestamps=[FIRST + number * MINUTE for number in numbers]
+        )
+    text = SOURCE.format(topic=topic) + (
+        "sinks:\n  appended: {from: rows, delta: ./appended}\n"
+        "  upserted: {from: rows, delta: ./upserted, mode: upsert, key: id}\n"
+        "  files: {from: rows, parquet: ./files}\n"
+    )
+    job.run(text)
+    for name in ("appended", "upserted"):
+        DeltaTable.forPath(spark, str(job.directory / name)).delete("id % 3 = 0")
+    missing = [(n,) for n in range(400) if n % 3]
+    span = ("--from", "2026-01-01T01:00", "--to", "2026-01-01T05:00:00+00:00")  # minutes 60 to 299
+    back = [(n,) for n in range(400) if n % 3 or 60 <= n < 300]
+
+    def versions(name: str) -> int:
+        return len(list((job.directory / name / "_delta_log").glob("*.json")))
+
+    before = versions("appended")
+    killed = JobProcess("replay", str(job.file), *span, output=job.directory / "killed.txt")
+    try:
+        eventually(lambda: versions("appended") > before or killed.ended, seconds=120)
+    finally:
+        killed.kill()
+    assert job.rows("appended", "id") == back, killed.output()
+    assert job.rows("upserted", "id") in (missing, back), "one commit per table: all or nothing"
+    done = pipeline_command("replay", job.file, *span)
+    assert [line.split()[:2] for line in done.stdout.splitlines()[2:4]] == [
+        ["appended", "240"],
+        ["upserted", "240"],
+    ]
+    assert "files                0  left out: parquet cannot tell what it has already" in done.stdout
+    assert job.rows("appended", "id") == back
+    assert job.rows("upserted", "id") == back
+    # The stream goes on where it was.
+    topic.produce(rows([400]))
+    job.run(text)
+    for name in ("appended", "upserted"):
+        assert job.rows(name, "id") == [*back, (400,)]

@@ -85,11 +85,14 @@ def run_pipeline(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    from kbroker.pipeline import checks
+    from kbroker.pipeline import checks, replay
 
     pipeline = _loaded(arguments.file)
     for problem in checks.warnings(pipeline):
         _say(f"{arguments.file}:{problem.line}: warning: {problem.message}")
+    for sink in pipeline.sinks.values():
+        if reason := replay.refusal(pipeline, sink):
+            _say(f"{arguments.file}:{sink.line}: note: sink {sink.name!r} cannot be replayed: {reason}")
     _say(f"{arguments.file} is good; its sinks: {', '.join(pipeline.sinks)}")
     return 0
 

@@ -15,6 +15,7 @@ from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.live import Display
 from kbroker.pipeline.render import table
 from kbroker.pipeline.session import create_session, require_spark
+from kbroker.pipeline.state import State
 
 if TYPE_CHECKING:
     from kbroker.pipeline.spec import Pipeline
@@ -47,13 +48,14 @@ def replay_range(pipeline: Pipeline, start: str, end: str, names: list[str] | No
     wanted = replay.Range(replay.parse_time(start), replay.parse_time(end))
     if wanted.start_ms >= wanted.end_ms:
         raise PipelineError("--from is before --to")
+    chosen = replay.choose(pipeline, names)  # before Spark, as are the lock and the connection
     with ExitStack() as stack:
+        stack.enter_context(State(pipeline.state).locked())
         client = stack.enter_context(kafka_client.connected(pipeline))
         spark = create_session(f"{pipeline.name}-replay", pipeline.spark)
         stack.callback(spark.stop)
-        done = replay.replay(spark, pipeline, client, wanted, names)
-    rows = [(each.sink, each.records, each.reason and f"left out: {each.reason}") for each in done]
-    _say(table(("sink", "records read", ""), rows))
+        done = replay.replay(spark, pipeline, client, wanted, chosen)
+    _say(table(("sink", "records read", ""), done))
     return 0
 
 

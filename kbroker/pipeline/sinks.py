@@ -18,6 +18,7 @@ from kbroker.pipeline.sources import kafka_options
 from kbroker.pipeline.spec import Pipeline, Sink, Trigger
 
 if TYPE_CHECKING:
+    from delta.tables import DeltaMergeBuilder
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -106,25 +107,31 @@ def create_table(frame: DataFrame, sink: Sink) -> None:
 
 def upserter(sink: Sink) -> Callable[[DataFrame, int], None]:
     def upsert(batch: DataFrame, _: int) -> None:
-        merge_rows(batch, sink, sink.key, replace=True)
+        upsert_rows(batch, sink)
 
     return upsert
 
 
-def merge_rows(rows: DataFrame, sink: Sink, key: tuple[str, ...], *, replace: bool) -> None:
-    """Insert rows whose key the table lacks; with `replace`, update the others where they are not newer."""
+def upsert_rows(rows: DataFrame, sink: Sink) -> None:
+    """Insert rows whose key the table lacks; replace the others where they are not newer."""
+    newest = latest_column(rows, sink)
+    not_older = newest and f"t.{quoted(newest)} is null or s.{quoted(newest)} >= t.{quoted(newest)}"
+    merge = _merge(one_per_key(rows, sink.key, newest), sink, sink.key)
+    merge.whenMatchedUpdateAll(not_older).whenNotMatchedInsertAll().execute()
+
+
+def insert_missing(rows: DataFrame, sink: Sink, key: tuple[str, ...]) -> None:
+    """Insert all rows whose key the table lacks, also several of one key."""
+    _merge(rows, sink, key).whenNotMatchedInsertAll().execute()
+
+
+def _merge(rows: DataFrame, sink: Sink, key: tuple[str, ...]) -> DeltaMergeBuilder:
     from delta.tables import DeltaTable
 
-    newest = latest_column(rows, sink) if replace else None
     condition = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in key)
     table = DeltaTable.forPath(rows.sparkSession, sink.target)
-    merge = table.alias("t").merge(one_per_key(rows, key, newest).alias("s"), condition)
-    if sink.merge_schema:
-        merge = merge.withSchemaEvolution()
-    if replace:
-        not_older = newest and f"t.{quoted(newest)} is null or s.{quoted(newest)} >= t.{quoted(newest)}"
-        merge = merge.whenMatchedUpdateAll(not_older)
-    merge.whenNotMatchedInsertAll().execute()
+    merge = table.alias("t").merge(rows.alias("s"), condition)
+    return merge.withSchemaEvolution() if sink.merge_schema else merge
 
 
 def latest_column(frame: DataFrame, sink: Sink) -> str | None:

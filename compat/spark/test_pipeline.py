@@ -127,7 +127,8 @@ def test_formats(job: Job, new_topic: NewTopic, spark: SparkSession) -> None:
     schema = {"type": "record", "name": "r", "fields": fields}
     send_avro(spark, avro, json.dumps(schema))
     avro.produce([b"\x01"])
-    inferred, ruled = new_topic(), new_topic()
+    lines, inferred, ruled = new_topic(), new_topic(), new_topic()
+    lines.produce(["3;c d;2.5", "4;e;7"])
     inferred.produce(['{"id": 1, "who": {"name": "ada"}}', '{"id": 2, "tags": ["x"]}'])
     ruled.produce(['{"id": 1}', '{"id": 0}', "{}"])
     job.run(
@@ -138,6 +139,8 @@ sources:
   r: {{topics: {binary}}}
   a: {{topics: {avro}, decode: {{format: avro, avro_schema: {json.dumps(schema)}}}, on_reject: drop}}
   i: {{topics: {inferred}, decode: {{format: json, infer: 100}}}}
+  l: {{topics: {lines}, decode: {{format: csv, infer: 9, columns: [id, name, size], options: {{sep: ;}}}}}}
+  n: {{topics: {lines}, decode: {{format: csv, infer: 9}}}}
   j:
     topics: {ruled}
     on_reject: drop
@@ -150,6 +153,8 @@ sinks:
   r: {{from: r, delta: ./r}}
   a: {{from: a, delta: ./a}}
   i: {{from: i, delta: ./i}}
+  l: {{from: l, delta: ./l}}
+  n: {{from: n, delta: ./n}}
   j: {{from: j, parquet: ./j}}
 """
     )
@@ -159,8 +164,14 @@ sinks:
     assert job.rows("a", "id", "s") == [(1, "one")]
     assert job.rows("i", "id", "who.name") == [(1, "ada"), (2, None)]
     assert job.rows("j", "id", format="parquet") == [(1,)]
-    kept = (job.directory / "state" / "schemas" / "i.ddl").read_text()
-    assert kept == "id BIGINT, tags ARRAY<STRING>, who STRUCT<name: STRING>\n"
+    assert job.rows("l", "id", "name", "size") == [(3, "c d", 2.5), (4, "e", 7.0)]
+    assert job.rows("n", "c0") == [("3;c d;2.5",), ("4;e;7",)]
+    kept = {name: (job.directory / "state" / "schemas" / f"{name}.ddl").read_text() for name in "iln"}
+    assert kept == {
+        "i": "id BIGINT, tags ARRAY<STRING>, who STRUCT<name: STRING>\n",
+        "l": "id INT, name STRING, size DOUBLE\n",
+        "n": "c0 STRING\n",
+    }
 
 
 def send_avro(spark: SparkSession, topic: Topic, schema: str) -> None:

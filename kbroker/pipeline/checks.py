@@ -56,6 +56,8 @@ UNSUPPORTED_CLIENT_SETTINGS = frozenset(
         "kafka.interceptor.classes",
     ]
 )
+# Formats whose values show the types of their columns.
+INFERABLE = ("json", "csv")
 # Continuous processing has no notion of "now" that a retry would see again.
 NOT_CONTINUOUS = ("current_timestamp", "current_date", "now", "limit", "order", "union")
 
@@ -155,20 +157,26 @@ def _source(source: Source) -> Iterator[Problem]:
 
 def _decode(source: Source) -> Iterator[Problem]:
     decode = source.decode
+    if decode.infer and decode.format not in INFERABLE:
+        needed = {"avro": "avro needs avro_schema"}.get(decode.format, f"{decode.format} has no schema")
+        yield Problem(decode.lines["infer"], f"decode: infer is for json and csv; {needed}")
+        return
+    if decode.columns and (decode.format != "csv" or not decode.infer):
+        yield Problem(decode.lines["columns"], "decode: columns is for csv with infer; else see schema")
     if decode.format == "avro":
         if decode.avro_schema is None:
             yield Problem(decode.line, "decode: avro needs avro_schema")
-        if decode.schema or decode.infer:
+        if decode.schema:
             yield Problem(decode.line, "decode: the schema of avro is avro_schema")
         return
     if decode.avro_schema or decode.confluent_header:
         yield Problem(decode.line, "decode: avro_schema and confluent_header are for avro")
     given = sum(each is not None for each in (decode.schema, decode.infer))
-    if decode.format in ("json", "csv"):
+    if decode.format in INFERABLE:
         if given != 1:
             yield Problem(decode.line, f"decode: {decode.format} needs one of schema, json_schema, infer")
-        if decode.format == "csv" and (decode.infer or decode.rules):
-            yield Problem(decode.line, "decode: csv needs a schema: infer and json_schema are for json")
+        if decode.format == "csv" and decode.rules:
+            yield Problem(decode.line, "decode: csv needs schema or infer: json_schema is for json")
     elif given:
         yield Problem(decode.line, f"decode: {decode.format} has no schema")
 

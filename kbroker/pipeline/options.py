@@ -109,8 +109,9 @@ DECODE = Section(
         Option(
             "infer",
             "integer",
-            "Or (json): infer it from so many records, print it, and keep it in the state directory.",
+            "Or (json, csv): infer it from so many records, print it, and keep it in the state directory.",
         ),
+        Option("columns", "texts", "For csv with `infer`: the columns' names. Default: `c0`, `c1`, …"),
         Option(
             "confluent_header", "boolean", "For avro: skip the 5 bytes of a schema registry's framing.", False
         ),

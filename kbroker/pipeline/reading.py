@@ -166,9 +166,11 @@ class _Reader:
             schema=schema,
             avro_schema=avro,
             infer=found["infer"],
+            columns=tuple(found["columns"] or ()),
             rules=rules,
             confluent_header=found["confluent_header"],
             options=found["options"],
+            lines={option: each.line for option, each in value.data.items()},
         )
 
     def _rules(self, value: Value | None) -> tuple[Rule, ...]:

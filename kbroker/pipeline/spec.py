@@ -45,10 +45,14 @@ class Decode:
     avro_schema: str | None = None
     """The schema as JSON text."""
     infer: int | None = None
+    """From how many records."""
+    columns: tuple[str, ...] = ()
+    """Names for the inferred columns of csv."""
     rules: tuple[Rule, ...] = ()
     """What a JSON Schema asks for beyond types."""
     confluent_header: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,14 @@ def problems(directory: Path, text: str) -> list[Problem]:
     with pytest.raises(SpecError) as caught:
         load(directory, text)
     return caught.value.problems
+
+
+def has_run(directory: Path, sink: str = "out") -> None:
+    """A checkpoint with one whole batch."""
+    checkpoint = directory / "orders.state" / sink / "checkpoint"
+    for part, content in (
+        ("offsets", f"v1\n{{}}\n{json.dumps({'orders': {'0': 5}})}"),
+        ("commits", "v1\n{}"),
+    ):
+        (checkpoint / part).mkdir(parents=True)
+        (checkpoint / part / "0").write_text(content)

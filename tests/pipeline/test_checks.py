@@ -10,6 +10,7 @@ from .declared import GOOD, load, problems
 
 WINDOW = "window: {from: orders, time: placed_at, size: 1 hour, aggregate: {total: sum(amount)}}"
 SQL = "sql: SELECT * FROM orders WHERE amount > 100"
+SCHEMA = ', schema: "id bigint, placed_at timestamp, amount double"}'
 WATERMARK = "    watermark: {column: placed_at, delay: 10 minutes}\n"
 
 
@@ -64,6 +65,23 @@ WATERMARK = "    watermark: {column: placed_at, delay: 10 minutes}\n"
         ([(', schema: "id bigint, placed_at timestamp, amount double"', "")], 5, "json needs one of schema"),
         ([("format: json, schema", "format: raw, schema")], 5, "raw has no schema"),
         ([("format: json, schema", "format: avro, schema")], 5, "avro needs avro_schema"),
+        (
+            [(SCHEMA, ", infer: 10}"), ("json", "avro")],
+            5,
+            "for json and csv; avro needs avro_schema",
+        ),
+        (
+            [(SCHEMA, ", infer: 10}"), ("json", "string")],
+            5,
+            "for json and csv; string has no schema",
+        ),
+        (
+            [("{format: json" + SCHEMA, "\n      format: raw\n      infer: 10")],
+            7,
+            "infer is for json and csv; raw has no schema",
+        ),
+        ([(SCHEMA, ", infer: 10, columns: [a]}")], 5, "columns is for csv with infer"),
+        ([("json" + SCHEMA, 'csv, schema: "id bigint", columns: [a]}')], 5, "columns is for csv with infer"),
         (
             [
                 (

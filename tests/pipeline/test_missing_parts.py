@@ -13,7 +13,7 @@ import pytest
 from kbroker.cli import FAILED, OK
 from kbroker.pipeline import jars
 
-from .declared import GOOD
+from .declared import GOOD, has_run
 
 # What site runs at the start: modules that are installed here are not found.
 HIDING = """\
@@ -32,10 +32,11 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def file(tmp_path: Path, kafka_bootstrap: str, kafka_topic: str) -> Path:
-    """A good pipeline whose broker and topic are there."""
+    """A good pipeline whose broker and topic are there, and that has run."""
     file = tmp_path / "pipeline.yml"
     text = GOOD.replace("topics: orders", f"topics: {kafka_topic}")
     file.write_text(f"bootstrap_servers: {kafka_bootstrap}\n{text}")
+    has_run(tmp_path)  # else there is nothing to replay
     return file
 
 
@@ -81,7 +82,7 @@ def test_without_the_extra_the_message_names_it(
 def test_what_needs_no_spark_works_without_the_extra(command: Command, file: Path, tmp_path: Path) -> None:
     hidden = "pyspark delta py4j"
     assert command("check", file, hide=hidden).returncode == OK
-    assert "never ran" in command("status", file, hide=hidden).stdout
+    assert "rows/s" in command("status", file, hide=hidden).stdout
     assert command("init", tmp_path / "new.yml", hide=hidden).returncode == OK
     assert command("jars", "--script", hide=hidden).stdout == f"{jars.SUBMIT_SCRIPT}\n"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,24 +11,13 @@ from kbroker.pipeline import replay
 from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.state import State
 
-from .declared import GOOD, load
+from .declared import GOOD, has_run, load
 
 WINDOW = "window: {from: orders, time: placed_at, size: 1 hour, aggregate: {total: sum(amount)}}"
 SQL = "sql: SELECT * FROM orders WHERE amount > 100"
 JOIN = "join: {left: orders, right: others, on: id}"
 OTHERS = "  others: {topics: others, decode: {format: json, schema: id bigint}}\nsteps:"
 RANGE = ["--from", "2026-01-01", "--to", "2026-01-02"]
-
-
-def has_run(directory: Path, sink: str = "out") -> None:
-    """A checkpoint with one whole batch."""
-    checkpoint = directory / "orders.state" / sink / "checkpoint"
-    for part, content in (
-        ("offsets", f"v1\n{{}}\n{json.dumps({'orders': {'0': 5}})}"),
-        ("commits", "v1\n{}"),
-    ):
-        (checkpoint / part).mkdir(parents=True)
-        (checkpoint / part / "0").write_text(content)
 
 
 REFUSED = [

@@ -119,10 +119,12 @@ def main() -> int:
         given.save.mkdir(parents=True, exist_ok=True)
         (given.save / "growth.json").write_text(json.dumps(measured, indent=1) + "\n")
         for name, points in measured.items():
-            (given.save / f"growth-{name.replace(' ', '-').replace(',', '')}.svg").write_text(
-                chart(name, points)
-            )
+            (given.save / f"growth-{slug(name)}.svg").write_text(chart(name, points))
     return 0
+
+
+def slug(name: str) -> str:
+    return name.replace(" ", "-").replace(",", "")
 
 
 def chart(name: str, points: dict[str, Point]) -> str:

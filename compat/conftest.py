@@ -55,6 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The clients under test leave sockets to the garbage collector; that is not what is tested here.
 

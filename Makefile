@@ -50,7 +50,7 @@ unit: $(TESTING)  ## the tests of tests/
 	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile $(AGAIN)
 
 compat: $(TESTING) jars  ## real clients on kbroker and on a real Apache Kafka (KBROKER_COMPAT=kbroker|apache|both)
-	$(BIN)/python -m pytest compat -q -n 2 --dist loadgroup $(AGAIN)
+	$(BIN)/python -m pytest compat/spark compat -q -n 2 $(AGAIN)
 
 compat-spark: $(TESTING) jars  ## Spark's own kafka connector and the pipeline, on both brokers
 	$(BIN)/python -m pytest compat/spark -q

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,24 +56,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The clients under test leave sockets to the garbage collector; that is not what is tested here.
-
-    With `-n 2 --dist loadgroup` a file stays on one worker, and Spark too, whose session all its files share.
-    It begins first: nothing else takes as long.
-    """
+    """The clients under test leave sockets to the garbage collector; that is not what is tested here."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-            item.add_marker(pytest.mark.xdist_group("spark" if _uses_spark(item) else str(item.path)))
             if "kafka_server" not in item.fixturenames or "apache" in item.nodeid:
                 item.add_marker(pytest.mark.java)
-    items.sort(key=lambda item: not _uses_spark(item))
 
 
-def _uses_spark(item: pytest.Item) -> bool:
-    return item.path.is_relative_to(HERE / "spark")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n 2` a file stays on one worker, and so does Spark, whose session all its files share.
+
+    It begins first, as nothing else takes as long.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return "spark" if path.startswith("compat/spark/") else path
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

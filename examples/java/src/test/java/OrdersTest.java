@@ -1,3 +1,6 @@
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
@@ -13,9 +16,12 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 
-/** A broker for one test: a process that ends with this one. In JUnit, start it in @BeforeAll and close it in @AfterAll. */
-public class OrdersTest {
+/** One broker for all tests of a class: a process that ends with this one. */
+class OrdersTest {
     static class Broker implements AutoCloseable {
         private static final Pattern LINE = Pattern.compile("listening on (\\S+:\\d+).* control port (\\d+)");
         private final Process process;
@@ -49,34 +55,38 @@ public class OrdersTest {
         }
     }
 
-    public static void main(String[] kbroker) throws Exception {
-        try (Broker broker = new Broker(List.of(kbroker))) {
-            String answer = broker.control(
-                    "{\"do\": \"fail\", \"api\": \"Produce\", \"error\": \"NOT_LEADER_OR_FOLLOWER\", \"times\": 2}");
-            check(answer.contains("true"), answer);
+    private static Broker broker;
 
-            Map<String, Object> settings = Map.of("bootstrap.servers", broker.bootstrapServers);
-            try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
-                producer.send(new ProducerRecord<>("orders", "ada", "12")).get();
-            }
-            Map<String, Object> reading = Map.of(
-                    "bootstrap.servers", broker.bootstrapServers, "group.id", "billing",
-                    "auto.offset.reset", "earliest", "group.protocol", "consumer");
-            List<String> values = new ArrayList<>();
-            try (var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer())) {
-                consumer.subscribe(List.of("orders"));
-                while (values.isEmpty()) {
-                    consumer.poll(Duration.ofMillis(200)).forEach(record -> values.add(record.value()));
-                }
-            }
-            check(values.equals(List.of("12")), values.toString());
-        }
-        System.out.println("passed");
+    @BeforeAll
+    static void start() throws Exception {
+        broker = new Broker(List.of(System.getProperty("kbroker", "kbroker").split(" ")));
     }
 
-    private static void check(boolean condition, String found) {
-        if (!condition) {
-            throw new AssertionError(found);
+    @AfterAll
+    static void stop() throws Exception {
+        broker.close();
+    }
+
+    @Test
+    void anOrderIsReadThoughTheFirstTwoAttemptsToWriteItFail() throws Exception {
+        String answer = broker.control(
+                "{\"do\": \"fail\", \"api\": \"Produce\", \"error\": \"NOT_LEADER_OR_FOLLOWER\", \"times\": 2}");
+        assertTrue(answer.contains("true"), answer);
+
+        Map<String, Object> writing = Map.of("bootstrap.servers", broker.bootstrapServers);
+        try (var producer = new KafkaProducer<>(writing, new StringSerializer(), new StringSerializer())) {
+            producer.send(new ProducerRecord<>("orders", "ada", "12")).get();
         }
+        Map<String, Object> reading = Map.of(
+                "bootstrap.servers", broker.bootstrapServers, "group.id", "billing",
+                "auto.offset.reset", "earliest", "group.protocol", "consumer");
+        List<String> values = new ArrayList<>();
+        try (var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of("orders"));
+            while (values.isEmpty()) {
+                consumer.poll(Duration.ofMillis(200)).forEach(record -> values.add(record.value()));
+            }
+        }
+        assertEquals(List.of("12"), values);
     }
 }

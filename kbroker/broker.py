@@ -6,32 +6,34 @@ import base64
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from kbroker.catalog import configs as config_rows
 from kbroker.catalog import facts
 from kbroker.catalog import topics as topic_rows
 from kbroker.catalog.configs import CatalogConfigStore
+from kbroker.catalog.stored import groups_are_stored, transactions_are_stored
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
 from kbroker.errors import ApiError
 from kbroker.features import Features
 from kbroker.fetch_sessions import FetchSessions
-from kbroker.groups import open_groups
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
 from kbroker.storage.errors import StorageError
 from kbroker.telemetry import open_telemetry
 from kbroker.topics import Topic, Topics
 from kbroker.transactional_writes import TransactionalWrites
-from kbroker.transactions import open_transactions
 
 if TYPE_CHECKING:
     from kbroker.budget import Budget
     from kbroker.catalog.database import Database
     from kbroker.config.settings import Settings
     from kbroker.context import RequestContext
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
+    from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.deadlines import Deadlines
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
@@ -85,9 +87,11 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._open_logs: dict[tuple[bytes, int], Log] = {}
         self.deadlines: list[Deadlines] = []
-        self.groups = open_groups(self)
         self.transactional_writes = TransactionalWrites(self)
-        self.transactions = open_transactions(self)
+        self._groups_stored = groups_are_stored(database)
+        self._transactions_stored = transactions_are_stored(database)
+        if self._groups_stored or self._transactions_stored:
+            _ = self.groups, self.transactions  # what they know has its deadlines
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
@@ -95,6 +99,20 @@ class Broker:
         for row in topic_rows.load_deleted(database):
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
+
+    # coordinators: where nothing is stored for them, they come to be with their first request
+
+    @cached_property
+    def groups(self) -> GroupCoordinator:
+        from kbroker.groups import open_groups
+
+        return open_groups(self, stored=self._groups_stored)
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        from kbroker.transactions import open_transactions
+
+        return open_transactions(self, stored=self._transactions_stored)
 
     # partitions
 
@@ -172,7 +190,8 @@ class Broker:
 
     def close(self) -> None:
         """Nothing more is asked of it; what it owns is closed by the server."""
-        self.groups.close()
+        if "groups" in self.__dict__:
+            self.groups.close()
 
     # internals
 

@@ -16,6 +16,7 @@ from kbroker.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.catalog.database import Database
     from kbroker.config.settings import Settings
     from kbroker.topics import Topic, Topics
 
@@ -42,12 +43,12 @@ class TopicsView:
         return self._topics.names()
 
 
-def open_groups(broker: Broker) -> GroupCoordinator:
-    """The coordinator with all it knew before the last stop, ticking."""
+def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
+    """The coordinator with all it knew before the last stop (`stored`: something, perhaps), ticking."""
     timers = Timers()
     coordinator = GroupCoordinator(
         GroupEnvironment(
-            store=_open_store(broker),
+            store=_open_store(broker.database, stored),
             topics=TopicsView(broker.topics),
             new_id=lambda: str(uuid.uuid4()),
             settings=_group_settings(broker.settings),
@@ -63,11 +64,10 @@ def open_groups(broker: Broker) -> GroupCoordinator:
     return coordinator
 
 
-def _open_store(broker: Broker) -> CatalogGroupStore:
+def _open_store(database: Database, stored: bool) -> CatalogGroupStore:
     """What has to be on the disk before it is answered is not noted beside the catalog."""
-    settings = broker.settings
-    journal = None if settings["kbroker.in.memory"] else OffsetJournal(settings.data_directory)
-    return CatalogGroupStore(broker.database, journal, notes=not settings["kbroker.fsync"])
+    journal = None if database.directory is None else OffsetJournal(database.directory)
+    return CatalogGroupStore(database, journal, notes=not database.sync_full, stored=stored)
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:

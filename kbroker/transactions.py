@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
 
 
-def open_transactions(broker: Broker) -> TransactionCoordinator:
-    """The coordinator with all it knew before the last stop, ticking.
+def open_transactions(broker: Broker, *, stored: bool) -> TransactionCoordinator:
+    """The coordinator with all it knew before the last stop (`stored`: something, perhaps), ticking.
 
     What was decided then and not carried out is carried out here, before there is anybody to read.
     """
     timers = Timers()
     coordinator = TransactionCoordinator(
         TransactionEnvironment(
-            store=CatalogTransactionStore(broker.database),
+            store=CatalogTransactionStore(broker.database, stored=stored),
             participants=TransactionMarkers(broker),
             allocate_producer_id=lambda: _allocate_producer_id(broker),
             transaction_version=lambda: broker.features.level("transaction.version"),

@@ -60,6 +60,8 @@ class _Job:
 class Database:
     def __init__(self, path: Path | None, *, sync_full: bool = False) -> None:
         """Open or create the database at ``path``; without a path it lives in memory."""
+        self.directory = None if path is None else path.parent
+        self.sync_full = sync_full
         self._connection = sqlite3.connect(
             ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
         )

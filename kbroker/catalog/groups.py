@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from kbroker.catalog.database import Database
 from kbroker.catalog.offset_journal import OffsetJournal, Row
+from kbroker.catalog.stored import FOLDED
 from kbroker.coordinators.groups.store import (
     CommittedOffset,
     Offsets,
@@ -32,8 +33,6 @@ _OFFSET = (
     "committed_offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, sequence"
 )
 
-_FOLDED = "offset.journal.folded"
-
 
 class _Noted(NamedTuple):
     """Rows, and the last entry of the journal that they come from."""
@@ -44,16 +43,27 @@ class _Noted(NamedTuple):
 
 class CatalogGroupStore:
     def __init__(
-        self, database: Database, journal: OffsetJournal | None = None, *, notes: bool = True
+        self,
+        database: Database,
+        journal: OffsetJournal | None = None,
+        *,
+        notes: bool = True,
+        stored: bool = True,
     ) -> None:
-        """`journal`: where offsets may stand that the database lacks. `notes`: put more there."""
+        """`journal`: where offsets may stand that the database lacks. `notes`: put more there.
+
+        `stored`: there may be something to load.
+        """
         self._database = database
         self._journal = journal
         self._notes = notes
+        self._stored = stored
         self._noted: dict[Row, Row] = {}  # by group, topic and partition: the last one counts
         self._unfolded: list[_Noted] = []  # on their way to the table, or to be tried again
 
     def load(self) -> StoredGroups:
+        if not self._stored:
+            return StoredGroups()
         if self._journal is not None:
             folded = self._database.read(_folded)
             for sequence, rows in self._journal.read(folded):
@@ -193,7 +203,7 @@ def _insert(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
 
 def _folded(connection: sqlite3.Connection) -> int:
     """Up to which entry of the journal the table has the offsets."""
-    found = connection.execute("SELECT value FROM facts WHERE name = ?", (_FOLDED,)).fetchone()
+    found = connection.execute("SELECT value FROM facts WHERE name = ?", (FOLDED,)).fetchone()
     return int(found[0]) if found else 0
 
 
@@ -202,7 +212,7 @@ def _fold(connection: sqlite3.Connection, batches: Collection[_Noted]) -> None:
     for sequence, rows in batches:
         if sequence > folded:
             _insert(connection, rows)
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FOLDED, str(sequence)))
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (FOLDED, str(sequence)))
 
 
 def _load(connection: sqlite3.Connection) -> StoredGroups:

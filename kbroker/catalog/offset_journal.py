@@ -23,18 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.stored import JOURNALS
 
 Row = tuple[Any, ...]
 """A row of group_offsets; of its values one, the topic id, is bytes."""
 
-NAMES = ("offsets-0.journal", "offsets-1.journal")
 _HEAD = struct.Struct(">II")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class OffsetJournal:
     def __init__(self, directory: Path) -> None:
-        self._files = [_File(directory / name) for name in NAMES]
+        self._files = [_File(directory / name) for name in JOURNALS]
         self._current = 0
         self._sequence = 0
         self.broken = False

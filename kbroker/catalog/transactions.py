@@ -16,10 +16,14 @@ _COLUMNS = (
 
 
 class CatalogTransactionStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, stored: bool = True) -> None:
+        """`stored`: there may be something to load."""
         self._database = database
+        self._stored = stored
 
     def load(self) -> list[Transaction]:
+        if not self._stored:
+            return []
         return self._database.read(
             lambda connection: [
                 _transaction(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")

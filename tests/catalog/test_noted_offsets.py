@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.catalog.offset_journal import NAMES, OffsetJournal
+from kbroker.catalog.offset_journal import OffsetJournal
+from kbroker.catalog.stored import JOURNALS
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 
 GROUPS = st.sampled_from(["a", "b"])
@@ -132,7 +133,7 @@ class NotedOffsets(RuleBasedStateMachine):
         self.opened.store.fold().result()
         self.opened.store.close()
         self.opened.database.close()
-        assert not any((Path(self.directory.name) / name).stat().st_size for name in NAMES)
+        assert not any((Path(self.directory.name) / name).stat().st_size for name in JOURNALS)
         self.open()
 
     def done(self, pending: object) -> bool:

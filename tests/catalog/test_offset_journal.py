@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kbroker.catalog.database import CatalogError, CatalogFull
-from kbroker.catalog.offset_journal import NAMES, OffsetJournal, Row
+from kbroker.catalog.offset_journal import OffsetJournal, Row
+from kbroker.catalog.stored import JOURNALS
 
 
 def row(number: int) -> Row:
@@ -56,7 +57,7 @@ def test_the_files_take_turns_and_are_emptied(tmp_path: Path) -> None:
     journal.append([row(3)])
     journal.turn()  # the other one is still needed
     journal.append([row(4)])
-    first, second = ((tmp_path / name) for name in NAMES)
+    first, second = ((tmp_path / name) for name in JOURNALS)
     sizes = first.stat().st_size, second.stat().st_size
     assert all(sizes)
     assert [sequence for sequence, _ in entries(tmp_path)] == [1, 2, 3, 4]
@@ -71,7 +72,7 @@ def test_the_files_take_turns_and_are_emptied(tmp_path: Path) -> None:
 
 def test_wherever_the_file_is_cut_the_whole_entries_are_there_and_more_can_follow(tmp_path: Path) -> None:
     fill(tmp_path, 3).close()
-    path = tmp_path / NAMES[0]
+    path = tmp_path / JOURNALS[0]
     whole = path.read_bytes()
     seen = set()
     for length in range(len(whole)):
@@ -89,7 +90,7 @@ def test_wherever_the_file_is_cut_the_whole_entries_are_there_and_more_can_follo
 @pytest.mark.parametrize("garbage", [bytes(100), b"\xff" * 100, b"\0\0\0\0\0\0\0\0{}"])
 def test_garbage_behind_the_entries_is_cut(tmp_path: Path, garbage: bytes) -> None:
     fill(tmp_path, 2).close()
-    with (tmp_path / NAMES[0]).open("ab") as file:
+    with (tmp_path / JOURNALS[0]).open("ab") as file:
         file.write(garbage)
     journal = OffsetJournal(tmp_path)
     assert len(journal.read(0)) == 2
@@ -100,7 +101,7 @@ def test_garbage_behind_the_entries_is_cut(tmp_path: Path, garbage: bytes) -> No
 
 def test_a_changed_byte_ends_what_is_read(tmp_path: Path) -> None:
     fill(tmp_path, 2).close()
-    path = tmp_path / NAMES[0]
+    path = tmp_path / JOURNALS[0]
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)

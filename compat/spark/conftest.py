@@ -39,6 +39,7 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from compat.conftest import Server
 from kbroker.pipeline import reading, runner
+from kbroker.pipeline.session import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +84,15 @@ def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+# For the file of a job that is a process of its own.
+SMALL_AND_SHORT = f"""\
+spark:
+  spark.master: local[2]
+  spark.driver.memory: 512m
+  spark.driver.extraJavaOptions: {SHORT_LIVED}
+"""
 
 
 class JobProcess:

@@ -13,7 +13,7 @@ import pytest
 
 from compat.conftest import Server
 from compat.harness.waiting import eventually
-from compat.spark.jobs import JobProcess
+from compat.spark.jobs import SMALL_AND_SHORT, JobProcess
 from compat.spark.revivable import RevivableKafka
 from compat.spark.topics import Topic
 
@@ -25,10 +25,6 @@ name: crashes
 bootstrap_servers: {bootstrap}
 state: ./state
 trigger: 200 milliseconds
-spark:
-  spark.master: local[2]
-  spark.driver.memory: 512m
-  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC
 sources:
   rows:
     topics: {topic}
@@ -85,7 +81,7 @@ def test_exactly_once_across_kills(
         pytest.skip("the short form is for kbroker; make compat-spark-full runs the long one on both")
     topic = new_topic(2)
     file = tmp_path / "pipeline.yml"
-    text = PIPELINE.format(bootstrap=kafka_server.bootstrap, topic=topic)
+    text = SMALL_AND_SHORT + PIPELINE.format(bootstrap=kafka_server.bootstrap, topic=topic)
     file.write_text(text + MORE_SINKS if kills > 2 else text)
     chance = random.Random(kills)
     feeder = Feeder(topic)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from compat.harness.waiting import eventually
-from compat.spark.jobs import Job, JobProcess, pipeline_command
+from compat.spark.jobs import SMALL_AND_SHORT, Job, JobProcess, pipeline_command
 from compat.spark.topics import Topic
 from kbroker.cli import INTERRUPTED
 
@@ -101,10 +101,14 @@ def test_replay_killed_in_the_middle_and_run_again(
         topic.produce(
             rows(numbers), partition=partition, timestamps=[FIRST + number * MINUTE for number in numbers]
         )
-    text = SOURCE.format(topic=topic) + (
-        "sinks:\n  appended: {from: rows, delta: ./appended}\n"
-        "  upserted: {from: rows, delta: ./upserted, mode: upsert, key: id}\n"
-        "  files: {from: rows, parquet: ./files}\n"
+    text = (
+        SMALL_AND_SHORT
+        + SOURCE.format(topic=topic)
+        + (
+            "sinks:\n  appended: {from: rows, delta: ./appended}\n"
+            "  upserted: {from: rows, delta: ./upserted, mode: upsert, key: id}\n"
+            "  files: {from: rows, parquet: ./files}\n"
+        )
     )
     job.run(text)
     for name in ("appended", "upserted"):

@@ -304,6 +304,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.pause_reading()
 
     def _begin_large(self, start: bytes, size: int) -> None:
+        waits = False
+
         def granted() -> None:
             self._unreserve = None
             self._reserved_read = size
@@ -311,10 +313,13 @@ class Connection(asyncio.BufferedProtocol):
             frame = memoryview(self._frame_buffer)[:size]
             frame[: len(start)] = start
             self._frame, self._filled = frame, len(start)
-            self._transport.resume_reading()
+            if waits:
+                self._transport.resume_reading()
 
-        self._transport.pause_reading()
         self._unreserve = self._host.budget.reserve(size, granted)
+        if self._unreserve is not None:
+            waits = True
+            self._transport.pause_reading()
 
     # executing
 

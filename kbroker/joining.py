@@ -38,7 +38,12 @@ def join(parts: list[T | Pending[T]], build: Callable[[list[T]], R]) -> R | Pend
 
 def mapped(part: T | Pending[T], build: Callable[[T], R]) -> R | Pending[R]:
     """``build`` applied to one part, now or later."""
-    return join([part], lambda parts: build(parts[0]))
+    if not isinstance(part, Pending):
+        return build(part)
+    if part.done:
+        return build(part.result())
+    parts: list[T | Pending[T]] = [part]
+    return join(parts, lambda values: build(values[0]))
 
 
 def _abandon(pendings: list[Pending[Any]]) -> None:

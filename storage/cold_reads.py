@@ -40,7 +40,7 @@ class ColdReads:
     def _warm(self, cold: WouldBlock, attempt: Callable[[bool], T], pending: Pending[T], tries: int) -> None:
         files = self._files
 
-        def warmed(result: Pending[bytes]) -> None:
+        def warmed(result: Pending[None]) -> None:
             if pending.done:
                 return
             try:
@@ -55,4 +55,6 @@ class ColdReads:
             else:
                 pending.resolve(value)
 
-        self._worker.run(lambda: files.read_at(cold.file, cold.size, cold.position)).then(warmed)
+        self._worker.run(lambda: files.load_pages(cold.file, cold.size, cold.position, cold.ahead)).then(
+            warmed
+        )

@@ -17,6 +17,8 @@ from kbroker.storage.interface import Buffer
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 TEMPORARY_SUFFIX = ".tmp"
 _READ_BYTES = 1 << 20
+_WARM_BYTES = 64 * 1024  # so much memory is used again and again; a megabyte would be new each time
+_ADVISE_BYTES = 512 * 1024  # of more the kernel does only the start
 
 
 class OpenFile:
@@ -38,13 +40,17 @@ class OpenFile:
 
 
 class WouldBlock(Exception):
-    """The bytes are not in the page cache: read them on a worker, then try again."""
+    """The bytes are not in the page cache: read them on a worker, then try again.
+
+    `ahead`: how many of the bytes behind them will be asked for next, most likely.
+    """
 
     def __init__(self, file: OpenFile, size: int, position: int) -> None:
         super().__init__(size, position)
         self.file = file
         self.size = size
         self.position = position
+        self.ahead = 0
 
 
 class Files:
@@ -109,6 +115,17 @@ class Files:
             self._nowait = False
             raise WouldBlock(file, size, position) from None
         return buffer if count == size else memoryview(buffer)[:count]
+
+    def load_pages(self, file: OpenFile, size: int, position: int, ahead: int) -> None:
+        """Wait until the page cache has these bytes; have it fetch those behind them meanwhile."""
+        end = position + size
+        for start in range(position, end + ahead, _ADVISE_BYTES):
+            self.will_need(file, min(_ADVISE_BYTES, end + ahead - start), start)
+        for start in range(position, end, _WARM_BYTES):
+            self.read_at(file, min(_WARM_BYTES, end - start), start)
+
+    def will_need(self, file: OpenFile, size: int, position: int) -> None:
+        os.posix_fadvise(file.fd, position, size, os.POSIX_FADV_WILLNEED)
 
     @property
     def answers_from_cache(self) -> bool:

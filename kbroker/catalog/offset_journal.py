@@ -28,6 +28,7 @@ from kbroker.catalog.stored import JOURNALS
 Row = tuple[Any, ...]
 """A row of group_offsets; of its values one, the topic id, is bytes."""
 
+_encode = json.JSONEncoder(separators=(",", ":"), default=bytes.hex).encode
 _HEAD = struct.Struct(">II")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -53,7 +54,7 @@ class OffsetJournal:
 
     def append(self, rows: list[Row]) -> int:
         """Note the rows; returns the sequence number."""
-        payload = json.dumps((self._sequence + 1, rows), default=bytes.hex, separators=(",", ":")).encode()
+        payload = _encode((self._sequence + 1, rows)).encode()
         try:
             self._files[self._current].append(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
         except _NotUndone as error:

@@ -64,6 +64,7 @@ jars: $(TESTING)  ## download the pinned Kafka jars
 bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 	$(BIN)/python -m benchmarks.compare --save docs/benchmarks
 	$(BIN)/python -m benchmarks.growth --save docs/benchmarks
+	$(BIN)/python -m docs.performance
 
 torture: $(TESTING)  ## kill -9, again and again, and count what was acknowledged
 	$(BIN)/python -m tests.torture.kill_cycles --cycles $(CYCLES)

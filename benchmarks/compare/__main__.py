@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -15,9 +16,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.compare import group_loads, report, transaction_rows
+from benchmarks.compare import group_loads, java_loads, report, transaction_rows
 from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Usage
-from benchmarks.compare.measures import Numbers, Row
+from benchmarks.compare.measures import Numbers, Row, new_topic, remove_topics
 from benchmarks.compare.rows import ROWS
 from compat.harness import jars
 
@@ -34,13 +35,17 @@ def main() -> int:
         "--only", metavar="TEXT", action="append", help="rows whose name contains this (or that, if repeated)"
     )
     parser.add_argument("--save", metavar="DIR", type=Path, help="write compare.json and compare.svg there")
+    parser.add_argument("--resume", action="store_true", help="measure only what compare.json there lacks")
     given = parser.parse_args()
+    if given.resume and given.save is None:
+        parser.error("--resume needs --save DIR, where an earlier run left what it measured")
     rows = [row for row in ROWS if not given.only or any(text in row.name for text in given.only)]
     if not rows:
         parser.error(f"no such row; there are: {', '.join(row.name for row in ROWS)}")
     jars.classpath("kafka")  # downloaded before anything is timed
-    samples: report.Samples = {}
-    with _brokers() as brokers, _progress() as progress:
+    samples = _measured_before(given.save, given.rounds, given.scale) if given.resume else {}
+    rows = [row for row in rows if row.name not in samples]
+    with _brokers(given.scale) as brokers, _progress() as progress:
         task = progress.add_task("", total=len(rows) * given.rounds * len(brokers))
         for row in rows:
             samples[row.name] = {}
@@ -55,14 +60,25 @@ def main() -> int:
 
 
 @contextmanager
-def _brokers() -> Iterator[list[Broker]]:
+def _brokers(scale: float) -> Iterator[list[Broker]]:
     with ExitStack() as stack:
         brokers: list[Broker] = [BenchKbroker(), BenchKafka()]
         for broker in brokers:
             stack.enter_context(broker)
             group_loads.wait_for_coordinator(broker)
             transaction_rows.wait_for_coordinator(broker)
+            _warm_up(broker, scale)
         yield brokers
+
+
+def _warm_up(broker: Broker, scale: float) -> None:
+    """What a JVM has not yet compiled makes it look several times dearer than it is."""
+    records = max(1000, int(500_000 * scale))
+    for _ in range(2):
+        topic = new_topic(broker)
+        java_loads.produce(broker, topic, records, 1024)
+        java_loads.consume(broker, topic, records, f"group-{topic}")
+    remove_topics(broker)
 
 
 def _progress() -> Progress:
@@ -81,6 +97,7 @@ def _measured(row: Row, brokers: list[Broker], rounds: int, scale: float) -> Ite
             numbers[report.CPU] = after.cpu_seconds - before.cpu_seconds
             numbers[report.ANON] = after.rss_anon_bytes / 2**20
             numbers[report.FILE] = after.rss_file_bytes / 2**20
+            remove_topics(broker)
             yield broker.name, numbers
         if row.limit is not None:
             yield report.LIMIT, row.limit(scale)
@@ -97,6 +114,19 @@ def _said(name: str, by_broker: dict[str, list[Numbers]]) -> str:
             ),
         ]
     )
+
+
+def _measured_before(directory: Path, rounds: int, scale: float) -> report.Samples:
+    """The rows of an earlier run of the same size, in their order."""
+    path = directory / "compare.json"
+    if not path.exists():
+        return {}
+    before = json.loads(path.read_text())
+    if (before["facts"]["rounds"], before["facts"]["scale"]) != (str(rounds), str(scale)):
+        sys.exit(f"{path} was measured with other --rounds or --scale")
+    measured: report.Samples = before["samples"]
+    names = [row.name for row in ROWS]
+    return {name: measured[name] for name in names if name in measured}
 
 
 def _save(samples: report.Samples, rounds: int, scale: float, directory: Path) -> None:

@@ -18,6 +18,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _SERVER_OPTIONS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xms1g", "-Djava.awt.headless=true")
 
 
+# The files of a deleted topic go soon, and with them what was not yet written to the disk.
+_BOTH = {"log.segment.delete.delay.ms": "100"}
 # What the harness sets otherwise, for quick tests.
 _DEFAULTS = {
     "group.initial.rebalance.delay.ms": "3000",
@@ -28,7 +30,7 @@ _DEFAULTS = {
 
 class BenchKafka(RealKafka):
     def __init__(self) -> None:
-        super().__init__(_DEFAULTS, heap_mb=1024)
+        super().__init__(_DEFAULTS | _BOTH, heap_mb=1024)
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         options = _SERVER_OPTIONS if main_class == "kafka.Kafka" else java.QUICK_START
@@ -60,6 +62,9 @@ class BenchKafka(RealKafka):
 
 
 class BenchKbroker(KBrokerProcess):
+    def __init__(self) -> None:
+        super().__init__(_BOTH)
+
     def stop_process(self) -> None:
         self.stop()
 

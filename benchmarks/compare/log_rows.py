@@ -13,15 +13,18 @@ from benchmarks.compare.brokers import Broker, Meter
 from benchmarks.compare.measures import GIB, Load, Numbers, Row, new_topic
 
 _MIB = 2**20
-_CONSUMED_RECORDS = 1_000_000
+_CONSUMED_RECORDS = 500_000
 _BATCH_BYTES = 16_384  # what a producer of Java's sends by default
 _LARGE_BATCHES = {"batch_size": "65536", "linger_ms": "5"}
+_NEVER = str(2**63 - 1)
 
 
-def _producer_perf(name: str, size: int, volume_mb: int = 512, **configs: str) -> Row:
+def _producer_perf(
+    name: str, size: int, volume_mb: int = 512, *, flush_ms: str | None = None, **configs: str
+) -> Row:
     def run(broker: Broker, scale: float) -> Numbers:
         records = max(1000, int(volume_mb * _MIB * scale / size))
-        topic = new_topic(broker)
+        topic = new_topic(broker, **({} if flush_ms is None else {"flush_ms": flush_ms}))
         meter = Meter(broker)
         result = java_loads.produce(broker, topic, records, size, **configs)
         return {
@@ -77,7 +80,7 @@ def _tail(consumers: int) -> Load:
 
     def run(broker: Broker, scale: float) -> Numbers:
         size = 1024
-        records = max(1000, int(500_000 * scale))
+        records = max(1000, int(300_000 * scale))
         topic = new_topic(broker)
         meter = Meter(broker)
         begin = time.perf_counter()
@@ -108,7 +111,7 @@ def _latency(rate: int) -> Load:
 
 
 def _fsync(broker: Broker, scale: float) -> Numbers:
-    records = max(1000, int(200_000 * scale))
+    records = max(1000, int(100_000 * scale))
     topic = new_topic(broker, flush_messages="1")
     result = java_loads.produce(broker, topic, records, 1024, acks="all")
     return {"records_per_s": result.records_per_second, "produce_p99_ms": result.p99_ms}
@@ -118,14 +121,17 @@ _read_limit = limits.consumed(_CONSUMED_RECORDS * 1024)
 
 ROWS: tuple[Row, ...] = (
     _producer_perf("100 B", 100, 100),
-    _producer_perf("100 B, 64 KiB batches", 100, 200, **_LARGE_BATCHES),
+    _producer_perf("100 B, 64 KiB batches", 100, 100, **_LARGE_BATCHES),
     _producer_perf("1 KiB", 1024),
-    _producer_perf("1 KiB, 64 KiB batches", 1024, 1024, **_LARGE_BATCHES),
+    _producer_perf("1 KiB, 64 KiB batches", 1024, **_LARGE_BATCHES),
+    _producer_perf(
+        "1 KiB, 64 KiB batches, written to disk by the system", 1024, flush_ms=_NEVER, **_LARGE_BATCHES
+    ),
     _producer_perf("10 KiB", 10_240),
-    _producer_perf("10 KiB, 64 KiB batches", 10_240, 1024, **_LARGE_BATCHES),
+    _producer_perf("10 KiB, 64 KiB batches", 10_240, **_LARGE_BATCHES),
     _producer_perf("1 KiB, acks=1", 1024, acks="1"),
     _producer_perf("1 KiB, lz4", 1024, compression_type="lz4"),
-    _producer_perf("1 KiB, lz4, 64 KiB batches", 1024, 1024, compression_type="lz4", **_LARGE_BATCHES),
+    _producer_perf("1 KiB, lz4, 64 KiB batches", 1024, compression_type="lz4", **_LARGE_BATCHES),
     _producer_perf("1 KiB, zstd", 1024, compression_type="zstd"),
     Row("librdkafka producer 1 KiB", _client_producer(python_loads.produce_librdkafka, 1024, 600_000)),
     Row("kafka-python producer 1 KiB", _client_producer(python_loads.produce_kafka_python, 1024, 60_000)),

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from benchmarks.compare import python_loads
 from benchmarks.compare.brokers import Broker
+from compat.harness.waiting import eventually
 
 GIB = 2**30
 _topics = itertools.count()
+_made: dict[str, list[str]] = {}  # topics, by the address of their broker
 
 Numbers = dict[str, float]
 Load = Callable[[Broker, float], Numbers]
@@ -60,4 +62,15 @@ UNITS: dict[str, tuple[str, bool]] = {
 def new_topic(broker: Broker, partitions: int = 1, **configs: str) -> str:
     topic = f"bench-{next(_topics)}"
     python_loads.create_topic(broker, topic, partitions, **configs)
+    _made.setdefault(broker.bootstrap, []).append(topic)
     return topic
+
+
+def remove_topics(broker: Broker) -> None:
+    """Delete what a load left, files and all: the next one shall not pay for writing it to the disk."""
+    topics = _made.pop(broker.bootstrap, [])
+    if topics:
+        python_loads.delete_topics(broker, topics)
+        eventually(
+            lambda: not any(path.name.startswith("bench-") for path in broker.data.iterdir()), seconds=60
+        )

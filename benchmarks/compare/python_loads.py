@@ -26,6 +26,12 @@ def create_topic(broker: Broker, topic: str, partitions: int = 1, **configs: str
     created[topic].result(120)
 
 
+def delete_topics(broker: Broker, topics: list[str]) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    for deleted in admin.delete_topics(topics, operation_timeout=60).values():
+        deleted.result(120)
+
+
 def produce_librdkafka(broker: Broker, topic: str, records: int, size: int) -> float:
     """Records per second with librdkafka's defaults."""
     producer = Producer(

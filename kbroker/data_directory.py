@@ -56,6 +56,7 @@ def identify(settings: Settings, cluster_id: str) -> None:
 def directory_config(settings: Settings) -> DirectoryConfig:
     """What the data directory obeys of the settings in force."""
     return DirectoryConfig(
+        retention_initial_delay_ms=settings["log.initial.task.delay.ms"],
         retention_check_interval_ms=settings["log.retention.check.interval.ms"],
         producer_id_expiration_ms=settings["producer.id.expiration.ms"],
         producer_id_expiration_check_interval_ms=settings["producer.id.expiration.check.interval.ms"],

@@ -78,7 +78,7 @@ LOG_CONFIGS = (
         "Default of the topic config index.interval.bytes.", _FROM_0, Update.CLUSTER_WIDE),
     honoured("log.index.size.max.bytes", INT, 10_485_760,
         "Default of the topic config segment.index.bytes.", Range(4), Update.CLUSTER_WIDE),
-    accepted("log.initial.task.delay.ms", LONG, 30_000,
+    honoured("log.initial.task.delay.ms", LONG, 30_000,
         "Time after the start before retention is first looked at.", _FROM_0, internal=True),
     accepted("log.local.retention.bytes", LONG, -2,
         "Default of the topic config local.retention.bytes.", Range(-2), Update.CLUSTER_WIDE),

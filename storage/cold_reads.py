@@ -55,6 +55,4 @@ class ColdReads:
             else:
                 pending.resolve(value)
 
-        self._worker.run(lambda: files.load_pages(cold.file, cold.size, cold.position, cold.ahead)).then(
-            warmed
-        )
+        self._worker.run(lambda: files.load_pages(cold.file, cold.size, cold.position)).then(warmed)

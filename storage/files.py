@@ -17,8 +17,7 @@ from kbroker.storage.interface import Buffer
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 TEMPORARY_SUFFIX = ".tmp"
 _READ_BYTES = 1 << 20
-_WARM_BYTES = 64 * 1024  # so much memory is used again and again; a megabyte would be new each time
-_ADVISE_BYTES = 512 * 1024  # of more the kernel does only the start
+_LOAD_BYTES = 64 * 1024  # so much memory is used again and again; a megabyte would be new each time
 
 
 class OpenFile:
@@ -40,17 +39,13 @@ class OpenFile:
 
 
 class WouldBlock(Exception):
-    """The bytes are not in the page cache: read them on a worker, then try again.
-
-    `ahead`: how many of the bytes behind them will be asked for next, most likely.
-    """
+    """The bytes are not in the page cache: read them on a worker, then try again."""
 
     def __init__(self, file: OpenFile, size: int, position: int) -> None:
         super().__init__(size, position)
         self.file = file
         self.size = size
         self.position = position
-        self.ahead = 0
 
 
 class Files:
@@ -116,16 +111,11 @@ class Files:
             raise WouldBlock(file, size, position) from None
         return buffer if count == size else memoryview(buffer)[:count]
 
-    def load_pages(self, file: OpenFile, size: int, position: int, ahead: int) -> None:
-        """Wait until the page cache has these bytes; have it fetch those behind them meanwhile."""
+    def load_pages(self, file: OpenFile, size: int, position: int) -> None:
+        """Wait until the page cache has these bytes; the kernel then fetches those behind them, too."""
         end = position + size
-        for start in range(position, end + ahead, _ADVISE_BYTES):
-            self.will_need(file, min(_ADVISE_BYTES, end + ahead - start), start)
-        for start in range(position, end, _WARM_BYTES):
-            self.read_at(file, min(_WARM_BYTES, end - start), start)
-
-    def will_need(self, file: OpenFile, size: int, position: int) -> None:
-        os.posix_fadvise(file.fd, position, size, os.POSIX_FADV_WILLNEED)
+        for start in range(position, end, _LOAD_BYTES):
+            self.read_at(file, min(_LOAD_BYTES, end - start), start)
 
     @property
     def answers_from_cache(self) -> bool:

@@ -37,7 +37,6 @@ _LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32
-_AHEAD_BYTES = 8 * 1024 * 1024
 
 
 class Place(NamedTuple):
@@ -135,12 +134,7 @@ class LogReader:
                 end = self._before_damage(segment, position, whole_end)
             size = max_bytes if exact else max_bytes + _SEARCH_BYTES
             size = min(max(size, BATCH_OVERHEAD), end - position)
-            try:
-                buffer = self._read(segment, size, position, wait)
-            except WouldBlock as cold:
-                if exact:  # somebody who reads on and on
-                    cold.ahead = _AHEAD_BYTES
-                raise
+            buffer = self._read(segment, size, position, wait)
             if not exact:
                 passed = self._pass_over(segment, buffer, position, end, offset)
                 position += passed

@@ -117,7 +117,7 @@ def _said(name: str, by_broker: dict[str, list[Numbers]]) -> str:
 
 
 def _measured_before(directory: Path, rounds: int, scale: float) -> report.Samples:
-    """The rows of an earlier run of the same size, in their order."""
+    """The rows of an earlier run of the same size."""
     path = directory / "compare.json"
     if not path.exists():
         return {}
@@ -125,12 +125,12 @@ def _measured_before(directory: Path, rounds: int, scale: float) -> report.Sampl
     if (before["facts"]["rounds"], before["facts"]["scale"]) != (str(rounds), str(scale)):
         sys.exit(f"{path} was measured with other --rounds or --scale")
     measured: report.Samples = before["samples"]
-    names = [row.name for row in ROWS]
-    return {name: measured[name] for name in names if name in measured}
+    return measured
 
 
 def _save(samples: report.Samples, rounds: int, scale: float, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
+    samples = {row.name: samples[row.name] for row in ROWS if row.name in samples}
     report.save_json(samples, _facts(rounds, scale), directory / "compare.json")
     (directory / "compare.svg").write_text(report.chart(samples))
 

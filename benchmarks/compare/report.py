@@ -35,7 +35,8 @@ class Line(NamedTuple):
 
     @property
     def better(self) -> bool:
-        return self.ratio >= 1 if UNITS[self.number][1] else self.ratio <= 1
+        """Or as good, to the percent that is shown."""
+        return self.ratio > 0.995 if UNITS[self.number][1] else self.ratio < 1.005
 
 
 def lines(samples: Samples) -> list[Line]:

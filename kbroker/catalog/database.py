@@ -161,7 +161,7 @@ class Database:
         try:
             job.value = job.function(self._connection)
         except Exception as error:
-            if not self._connection.in_transaction:
+            if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
                 raise  # SQLite has undone everything, as it does when the disk is full
             job.error = _translated(error) if isinstance(error, sqlite3.Error) else error
             self._connection.execute("ROLLBACK TO job")

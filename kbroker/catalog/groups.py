@@ -10,7 +10,6 @@ has them, so a fold that failed, or was cut short by a crash, is done again, and
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
@@ -182,11 +181,13 @@ class CatalogGroupStore:
         return written
 
     def _forget(self, sequence: int, done: Pending[None]) -> None:
-        with contextlib.suppress(Exception):  # the writer's own affair; here it stays unfolded
+        try:
             done.result()
-            self._unfolded = [batch for batch in self._unfolded if batch.sequence > sequence]
-            if self._journal is not None:
-                self._journal.forget(sequence)
+        except Exception:
+            return  # the writer hears of it; here it stays unfolded, for the next write
+        self._unfolded = [batch for batch in self._unfolded if batch.sequence > sequence]
+        if self._journal is not None:
+            self._journal.forget(sequence)
 
 
 def _rows(groups: Mapping[str, Offsets]) -> list[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -47,18 +46,8 @@ class BenchKafka(RealKafka):
         assert self._process is not None
         server.stop_process(self._process, grace_seconds=120)  # thousands of partitions are closed
 
-    def start_again(self) -> None:
-        """With the same data."""
-        log = self.directory / "again.log"
-        with log.open("wb") as output:
-            self._process = java.start(
-                self._command("kafka.Kafka", str(self.directory / "server.properties")),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        server.wait_until(
-            lambda: server.answers(self.host, self.port), self._process, log, seconds=300, pause=0.01
-        )
+    def start_again(self, *, seconds: float = 300, pause: float = 0.01) -> None:
+        super().start_again(seconds=seconds, pause=pause)
 
 
 class BenchKbroker(KBrokerProcess):

@@ -60,6 +60,16 @@ class RealKafka:
             else:
                 return
 
+    def start_again(self, *, seconds: float = 90, pause: float = 0.1) -> None:
+        """Start the process with the port and the data that there are; wait until it answers."""
+        log = self.directory / "server.log"
+        command = self._command("kafka.Kafka", str(self.directory / "server.properties"))
+        with log.open("ab") as output:
+            self._process = java.start(command, stdout=output, stderr=subprocess.STDOUT)
+        server.wait_until(
+            lambda: server.answers(self.host, self.port), self._process, log, seconds=seconds, pause=pause
+        )
+
     def stop(self) -> None:
         if self._process is not None:
             server.stop_process(self._process)
@@ -78,14 +88,7 @@ class RealKafka:
         properties = self.directory / "server.properties"
         properties.write_text(self._server_properties(controller_port))
         self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties))
-        log = self.directory / "server.log"
-        with log.open("wb") as output:
-            self._process = java.start(
-                self._command("kafka.Kafka", str(properties)), stdout=output, stderr=subprocess.STDOUT
-            )
-        server.wait_until(
-            lambda: server.answers(self.host, self.port), self._process, log, seconds=90, pause=0.1
-        )
+        self.start_again()
 
     def _server_properties(self, controller_port: int) -> str:
         settings = {

@@ -109,7 +109,9 @@ def test_exactly_once_across_kills(
                 job = JobProcess("run", str(file), output=tmp_path / "output.txt")
             else:
                 kafka_server.kill()
-                kafka_server.revive() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
+                kafka_server.start_again() if isinstance(
+                    kafka_server, RevivableKafka
+                ) else kafka_server.start()
         sent = feeder.stop()
         for table, format in tables.items():
             wait_for(table, format, sent, job)

@@ -100,7 +100,7 @@ def test_a_broker_that_goes_away_is_waited_for(
         eventually(lambda: job.rows("out", "id"), lambda found: found == ids((0, 10)), 60)
         kafka_server.kill()
         eventually(lambda: "the broker does not answer" in caplog.text, seconds=60)
-        kafka_server.revive() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
+        kafka_server.start_again() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
         topic.produce(rows(10, 20))
         eventually(lambda: job.rows("out", "id"), lambda found: found == ids((0, 20)), 90)
     finally:

@@ -125,7 +125,7 @@ def test_a_broker_restart_in_the_middle_of_a_stream(
     try:
         eventually(target.end_offset, lambda end: end >= 60, seconds=60)
         kafka_server.kill()
-        kafka_server.revive() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
+        kafka_server.start_again() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
         eventually(target.end_offset, lambda end: end >= 300, seconds=90)
         assert query.exception() is None
     finally:

@@ -85,7 +85,7 @@ class Broker:
         self.telemetry = open_telemetry(self)
         self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
-        self._open_logs: dict[tuple[bytes, int], Log] = {}
+        self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
         self.deadlines: list[Deadlines] = []
         self.transactional_writes = TransactionalWrites(self)
         self._groups_stored = groups_are_stored(database)
@@ -121,14 +121,14 @@ class Broker:
 
     def log(self, topic: Topic, partition: int) -> Log:
         """The log of an existing partition."""
-        log = self._open_logs.get((topic.topic_id, partition))
+        log = self.open_logs.get((topic.topic_id, partition))
         if log is None:
             if not 0 <= partition < topic.partitions:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             config = self.settings.topic_config(topic.configs)
             epoch = self.leader_epoch(topic)
             log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
-            self._open_logs[topic.topic_id, partition] = log
+            self.open_logs[topic.topic_id, partition] = log
         return log
 
     def find_log(self, topic: str, partition: int) -> Log:
@@ -163,7 +163,7 @@ class Broker:
     def _reconfigure(self, topic: Topic) -> None:
         config = self.settings.topic_config(topic.configs)
         for partition in range(topic.partitions):
-            log = self._open_logs.get((topic.topic_id, partition))
+            log = self.open_logs.get((topic.topic_id, partition))
             if log is not None:
                 log.config = config
 
@@ -225,7 +225,7 @@ class Broker:
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if not exists:
             for partition in range(topic.partitions):
-                self._open_logs.pop((topic.topic_id, partition), None)
+                self.open_logs.pop((topic.topic_id, partition), None)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
 
     def _remove_files(self, name: str, topic_id: bytes, partitions: int) -> None:

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from kbroker.dispatch import BadRequest, Buffers, Request, parse
+from kbroker.dispatch import BadRequest, Buffers, Lanes, Request, parse
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_frame_buffer",
         "_host",
+        "_lanes",
         "_on_drained",
         "_out",
         "_out_bytes",
@@ -111,6 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_buffer: bytearray | None = None
         self._filled = 0
         self._backlog: bytearray | None = None  # whole frames that must wait
+        self._lanes: Lanes | None = None
         self._slots: deque[_Slot] = deque()
         self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
         self._out: Buffers = []
@@ -325,15 +327,28 @@ class Connection(asyncio.BufferedProtocol):
 
     def _execute(self, frame: memoryview) -> None:
         try:
-            request = parse(frame, self, self.last_active)
             faults = self._host.faults
-            answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
-            if answer is None:
+            lanes = self._lanes
+            answer = None if lanes is None or faults is not None else lanes.take(frame, self.last_active)
+            if type(answer) is bytes and not self._slots:
+                self._out.append(answer)
+                self._out_bytes += len(answer)
                 return
+            request = parse(frame, self, self.last_active)
+            if answer is None:
+                answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
+                if answer is None:
+                    return
+                if request.endpoint.lanes is not None and not isinstance(answer, Pending):
+                    if self._lanes is None:
+                        self._lanes = request.endpoint.lanes(self._host.broker)
+                    self._lanes.learn(frame, request, answer)
             if isinstance(answer, Pending):
                 self._await(request, answer)
             elif self._slots:
-                self._slots.append(_Slot(request, None, request.frame(answer)))
+                self._slots.append(
+                    _Slot(request, None, [answer] if type(answer) is bytes else request.frame(answer))
+                )
             else:
                 self._send(request.frame(answer))
         except BadRequest as refusal:

@@ -11,7 +11,7 @@ import importlib
 import logging
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kbroker.apis import BY_KEY
 from kbroker.context import Peer, RequestContext
@@ -51,6 +51,16 @@ class Unassigned(Pending[T]):
     __slots__ = ()
 
 
+class Lanes(Protocol):
+    """What a connection learns of requests that it decoded, to answer others like them without."""
+
+    def take(self, frame: memoryview, now_ms: int) -> Any:
+        """The whole answer as bytes; or a response, or a Pending of one; None: decode the request."""
+
+    def learn(self, frame: memoryview, request: Request, answer: Any) -> None:
+        """A request that was decoded, and the response that it got at once."""
+
+
 class Endpoint(NamedTuple):
     name: str
     version: int
@@ -60,6 +70,7 @@ class Endpoint(NamedTuple):
     response: type[Any]
     handle: Callable[..., Any]
     refuse: Callable[..., Any] | None  # builds the answer for a request whose handler failed
+    lanes: Callable[[Broker], Lanes] | None  # for an API whose requests mostly repeat
 
 
 _endpoints: dict[tuple[int, int], Endpoint] = {}
@@ -81,6 +92,7 @@ def _bind(api_key: int, version: int) -> Endpoint:
         response=response_type(api_key),
         handle=handler.handle,
         refuse=getattr(handler, "refuse", None),
+        lanes=getattr(handler, "lanes", None),
     )
     _endpoints[api_key, version] = endpoint
     return endpoint

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.transactions.errors import InvalidTxnState, TransactionError
 from kbroker.dispatch import BadRequest, Unassigned
-from kbroker.errors import ApiError, describe
+from kbroker.errors import ApiError
 from kbroker.joining import join
+from kbroker.produce_results import appended_at, refused, when_durable
 from kbroker.protocol.compression import ZSTD
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -25,7 +24,7 @@ from kbroker.protocol.messages.produce import (
 )
 from kbroker.protocol.record_batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
 from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
-from kbroker.storage.errors import InvalidTimestamp, LogDeleted, ProducerError
+from kbroker.repeated_produce import RepeatedProduces
 from kbroker.storage.interface import Appended
 from kbroker.storage.pending import Pending
 from kbroker.topics import INTERNAL_TOPICS
@@ -42,10 +41,8 @@ _MAGIC = 16  # where a batch of any format says which it is
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
-# As in Kafka: the log start is told with these refusals only, and of what the producer or the transaction is
-# about, only INVALID_TXN_STATE is explained.
-_WITH_LOG_START = (InvalidRecord, InvalidTimestamp, ProducerError)
-_WITHOUT_MESSAGE = (LogDeleted, ProducerError, TransactionError)
+
+lanes = RepeatedProduces
 
 
 def handle(
@@ -125,18 +122,12 @@ def _append_all(
                     appended = Appended(-1, -1, -1, log.log_start_offset, False, None)
             except Exception as error:
                 failure = error
-                results.append(_refused(data.index, error, judge))
+                results.append(refused(data.index, error, judge))
                 continue
-            result = PartitionProduceResponse(
-                data.index,
-                ErrorCode.NONE,
-                appended.base_offset,
-                appended.log_append_time_ms,
-                appended.log_start_offset,
-            )
+            result = appended_at(data.index, appended)
             results.append(result)
             if appended.durable is not None:
-                waiting.append(_when_durable(appended.durable, result))
+                waiting.append(when_durable(appended.durable, result))
     if acks == 0:
         if failure is not None:
             raise BadRequest(f"a Produce with acks=0 failed: {failure}")
@@ -150,7 +141,7 @@ def refuse(request: ProduceRequest, context: RequestContext, error: BaseExceptio
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
-                topic.name, topic.topic_id, [_refused(data.index, error) for data in topic.partition_data]
+                topic.name, topic.topic_id, [refused(data.index, error) for data in topic.partition_data]
             )
             for topic in request.topic_data
         ]
@@ -197,34 +188,3 @@ def _whole_batch(data: memoryview) -> int:
     if not 0 <= magic_at(data) <= MAGIC:
         raise CorruptRecord(f"a batch of format {magic_at(data)}")
     return size if size <= len(data) else 0
-
-
-def _when_durable(durable: Pending[None], result: PartitionProduceResponse) -> Pending[None]:
-    """Settles when the disk has it; a failure becomes the partition's error."""
-    settled: Pending[None] = Pending()
-
-    def done(flush: Pending[None]) -> None:
-        try:
-            flush.result()
-        except Exception as error:
-            code, message = describe(error)
-            result.error_code, result.error_message, result.base_offset = code, message, -1
-        settled.resolve(None)
-
-    durable.then(done)
-    return settled
-
-
-def _refused(index: int, error: BaseException, judge: Log | None = None) -> PartitionProduceResponse:
-    """``judge``: the log that refused, if it got as far as that."""
-    code, message = describe(error)
-    refused = PartitionProduceResponse(index, code, -1, error_message=message)
-    if judge is not None and isinstance(error, _WITH_LOG_START):
-        refused.log_start_offset = judge.log_start_offset
-    if isinstance(error, InvalidRecord | InvalidTimestamp):
-        refused.record_errors = [BatchIndexAndErrorMessage(each, message) for each in error.indexes]
-    elif isinstance(error, CorruptRecord):
-        refused.error_message = None if judge is not None else message
-    elif isinstance(error, _WITHOUT_MESSAGE) and not isinstance(error, InvalidTxnState):
-        refused.error_message = None
-    return refused

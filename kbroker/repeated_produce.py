@@ -1,0 +1,173 @@
+"""Produce requests that are like one before them, answered without decoding them again.
+
+A producer sends the same request again and again: only the correlation id, the length of the batch and the
+batch differ. All else is compared as bytes with a request of this connection that was decoded and answered;
+if it is the same, so is what it means: the batch goes to the same log, and the answer differs from the
+earlier one in the correlation id and the offsets only. What is known of a request is called its lane.
+
+Invariants:
+- A lane takes a request whole or not at all: None means that nothing happened, and that the request is to be
+  decoded. So every judgement about an unusual request stays with the handler.
+- A lane is learned only from a request with one batch for one partition, not transactional, that was answered
+  at once and without an error. A deleted topic's log is not found under its id any more, which ends its lane.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kbroker.joining import join
+from kbroker.produce_results import appended_at, refused, when_durable
+from kbroker.protocol.codec import encode_bytes
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kbroker.protocol.record_batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
+from kbroker.protocol.wire import finish_uvarint, uvarint
+from kbroker.storage.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.dispatch import Request
+
+_FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
+_FIRST_FLEXIBLE = 9
+_FIRST_WITH_TOPIC_IDS = 13
+_MOST_LANES = 64  # of a connection
+_PATIENCE = 16  # so many requests to other topics in a row make it forget its lanes
+_LEAST_BYTES = 64  # of a length and a batch
+_ATTRIBUTES = 22  # the lower byte of a batch's attributes
+_NO_TAGS = bytes(3)  # behind a flexible request's batch: of the partition, the topic and the request
+_LENGTH = struct.Struct(">i")
+_BATCH = struct.Struct(">8xi4xb4xh")  # of a batch: its length, magic and attributes
+_OFFSETS = struct.Struct(">qqq")  # of an answer: base offset, append time, log start
+_RECOGNISABLE = (0x1122334455667788, 0x2233445566778899, 0x33445566778899AA)
+
+
+class _Lane(NamedTuple):
+    log_key: tuple[bytes, int]
+    name: str
+    topic_id: bytes
+    partition: int
+    pack: Callable[..., bytes]  # makes the answer: its size, the correlation id, `start`, the offsets, `end`
+    size: int
+    start: bytes
+    end: bytes
+
+
+class RepeatedProduces:
+    """The lanes of one connection. All have the batch at one position, and mostly differ in the partition."""
+
+    __slots__ = ("_broker", "_flexible", "_lanes", "_misses", "_position", "_unpack")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._lanes: dict[tuple[bytes, bytes], _Lane] = {}
+        self._unpack: Callable[[memoryview], tuple[bytes, bytes, bytes]] = _split(0)
+        self._position = 0  # where the length of the batch stands
+        self._flexible = False
+        self._misses = _PATIENCE
+
+    def take(
+        self, frame: memoryview, now_ms: int
+    ) -> bytes | ProduceResponse | Pending[ProduceResponse] | None:
+        """The whole answer; or a response, maybe a later one, to be framed; None: decode the request."""
+        position = self._position
+        if len(frame) < position + _LEAST_BYTES:
+            return None
+        head, correlation_id, shape = self._unpack(frame)
+        lane = self._lanes.get((head, shape))
+        if lane is None:
+            return None
+        if self._flexible:
+            size = frame[position]
+            position += 1
+            if size > 0x7F:
+                size, position = finish_uvarint(frame, position, size)
+            size -= 1
+            if frame[position + size :] != _NO_TAGS:
+                return None
+        else:
+            (size,) = _LENGTH.unpack_from(frame, position)
+            position += 4
+            if position + size != len(frame):
+                return None
+        batch = frame[position : position + size]
+        length, magic, attributes = _BATCH.unpack_from(batch)
+        if length + LOG_OVERHEAD != size or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
+            return None
+        log = self._broker.open_logs.get(lane.log_key)
+        if log is None:
+            return None
+        self._misses = 0
+        try:
+            appended = log.append_as_leader(batch, now_ms)
+        except Exception as error:
+            return _response(lane, refused(lane.partition, error, log))
+        if appended.durable is not None:
+            result = appended_at(lane.partition, appended)
+            response = _response(lane, result)
+            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result)]
+            return join(waiting, lambda _: response)
+        return lane.pack(
+            lane.size,
+            correlation_id,
+            lane.start,
+            appended.base_offset,
+            appended.log_append_time_ms,
+            appended.log_start_offset,
+            lane.end,
+        )
+
+    def learn(self, frame: memoryview, request: Request, answer: ProduceResponse) -> None:
+        """A request that was decoded, and how it was answered at once."""
+        version = request.endpoint.version
+        if version < _FIRST_VERSION or len(answer.responses) != 1:
+            return
+        (topic,) = request.body.topic_data
+        results = answer.responses[0].partition_responses
+        if len(results) != 1 or results[0].error_code != ErrorCode.NONE:
+            return
+        (data,) = topic.partition_data
+        if data.records[_ATTRIBUTES] & TRANSACTIONAL_BIT:
+            return
+        flexible = version >= _FIRST_FLEXIBLE
+        length = uvarint(len(data.records) + 1) if flexible else _LENGTH.pack(len(data.records))
+        end = len(frame) - (len(_NO_TAGS) if flexible else 0)
+        position = end - len(data.records) - len(length)
+        if frame[position : position + len(length)] != length or any(frame[end:]):
+            return  # with tagged fields, or bytes behind it
+        if position != self._position or flexible != self._flexible:
+            self._misses += 1
+            if self._misses < _PATIENCE:
+                return
+            self._misses = 0
+            self._lanes.clear()
+            self._position, self._flexible, self._unpack = position, flexible, _split(position)
+        head, _, shape = self._unpack(frame)
+        if (head, shape) not in self._lanes and len(self._lanes) < _MOST_LANES:
+            self._lanes[head, shape] = self._lane(request, topic.name, topic.topic_id, data.index)
+
+    def _lane(self, request: Request, name: str, topic_id: bytes, partition: int) -> _Lane:
+        version, topics = request.endpoint.version, self._broker.topics
+        topic = topics.get_by_id(topic_id) if version >= _FIRST_WITH_TOPIC_IDS else topics.get(name)
+        assert topic is not None  # the request was answered without an error
+        example = PartitionProduceResponse(partition, ErrorCode.NONE, *_RECOGNISABLE)
+        answer = encode_bytes(ProduceResponse([TopicProduceResponse(name, topic_id, [example])]), version)
+        start, end = answer.split(_OFFSETS.pack(*_RECOGNISABLE))
+        if request.endpoint.flexible_response:
+            start = b"\0" + start  # the header's tagged fields: none
+        pack = struct.Struct(f">i4s{len(start)}sqqq{len(end)}s")
+        return _Lane(
+            (topic.topic_id, partition), name, topic_id, partition, pack.pack, pack.size - 4, start, end
+        )
+
+
+def _split(position: int) -> Callable[[memoryview], tuple[bytes, bytes, bytes]]:
+    """Takes a frame's start apart: API key and version, correlation id, and the rest up to `position`."""
+    return struct.Struct(f"4s4s{max(position - 8, 0)}s").unpack_from
+
+
+def _response(lane: _Lane, result: PartitionProduceResponse) -> ProduceResponse:
+    return ProduceResponse([TopicProduceResponse(lane.name, lane.topic_id, [result])])

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from kbroker.dispatch import BadRequest, Buffers, Lanes, Request, parse
+from kbroker.outgoing import Outgoing
+from kbroker.storage.file_range import FileRange
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         "_on_drained",
         "_out",
         "_out_bytes",
+        "_outgoing",
         "_prefix",
         "_receiving",
         "_reserved_read",
@@ -89,7 +92,6 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_unreserve",
         "_unsent_bytes",
-        "_write_paused",
         "client_software",
         "last_active",
         "listener",
@@ -107,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         self.client_software: tuple[str, str] | None = None
         self.last_active = 0
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
         self._prefix = b""  # the start of an unfinished small frame
         self._frame: memoryview | None = None  # an unfinished large frame
         self._frame_buffer: bytearray | None = None
@@ -118,7 +121,6 @@ class Connection(asyncio.BufferedProtocol):
         self._out: Buffers = []
         self._out_bytes = 0
         self._receiving = False
-        self._write_paused = False
         self._reserved_read = 0
         self._reserved_write = 0
         self._unsent_bytes = 0
@@ -131,8 +133,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # With a mark of zero a write is tried at once, and we hear of it when it did not go out whole.
-        self._transport.set_write_buffer_limits(high=0)
+        self._outgoing = Outgoing(self._transport, self._resumed)
         self.local_address = _address(transport.get_extra_info("sockname"))
         self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
         self.last_active = self._host.now_ms()
@@ -171,7 +172,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._return_frame_buffer()
 
     def eof_received(self) -> bool:
-        return False  # closes the transport
+        """The peer asks for no more; what is on the way to it goes on."""
+        self.close()
+        return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._closed = True
@@ -180,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
                 slot.pending.abandon()
         self._slots.clear()
         self._out.clear()
+        self._outgoing.lost()
         self._frame = self._backlog = None
         if self._unreserve is not None:
             self._unreserve()
@@ -189,11 +193,12 @@ class Connection(asyncio.BufferedProtocol):
         self._drained()
 
     def pause_writing(self) -> None:
-        """Within a write that does not go out whole: all of what it was given is held until it has."""
-        self._write_paused = True
+        self._outgoing.pause()
 
     def resume_writing(self) -> None:
-        self._write_paused = False
+        self._outgoing.resume()
+
+    def _resumed(self) -> None:
         self._release_write()
         self._advance()
 
@@ -201,8 +206,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def idle_since(self, now_ms: int) -> int | None:
         """When something last came from the peer or went to it; None while it waits for us."""
-        if self._write_paused:
-            unsent = self._transport.get_write_buffer_size()
+        if self._outgoing.paused:
+            unsent = self._outgoing.unsent_bytes
             if unsent != self._unsent_bytes:
                 self._unsent_bytes = unsent
                 self.last_active = now_ms
@@ -214,8 +219,8 @@ class Connection(asyncio.BufferedProtocol):
         """How many bytes of what it holds of the budget the peer has sent or taken; None: it holds none."""
         if self._frame is not None:
             return self._filled
-        if self._write_paused:
-            return self._reserved_write - self._transport.get_write_buffer_size()
+        if self._reserved_write:
+            return self._reserved_write - self._outgoing.unsent_bytes
         return None
 
     def give_up(self, reason: str) -> None:
@@ -226,11 +231,11 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Close once what is written has gone out."""
         self._closed = True
-        self._transport.close()
+        self._outgoing.close()
 
     def abort(self) -> None:
         self._closed = True
-        self._transport.abort()
+        self._outgoing.abort()
 
     def drain(self, on_drained: Callable[[], None]) -> None:
         """Take no more requests, answer those that are executing, close, then call back.
@@ -261,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
     def _ready(self) -> bool:
         return (
             self._blocking is None
-            and not self._write_paused
+            and not self._outgoing.paused
             and not self._host.paused
             and not self._draining
             and len(self._slots) < _MAX_OVERLAPPING
@@ -409,9 +414,10 @@ class Connection(asyncio.BufferedProtocol):
     def _flush(self) -> None:
         if self._out and not self._closed:
             out, self._out = self._out, []
-            size, self._out_bytes = self._out_bytes, 0
-            self._transport.writelines(out)
-            if self._write_paused:
+            self._out_bytes = 0
+            self._outgoing.write(out)
+            if self._outgoing.paused:  # all of what it was given is held until it has gone out
+                size = sum(len(part) for part in out if not isinstance(part, FileRange))
                 self._reserved_write += size
                 self._host.budget.take(size)
 

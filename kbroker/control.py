@@ -120,7 +120,7 @@ class Control:
                 part = await _awaited(read) if isinstance(read, Pending) else read
                 if not part.size_bytes:
                     break
-                records += _decoded(b"".join(part.buffers), partition, offset)
+                records += _decoded(part.data, partition, offset)
                 offset = part.next_offset
         return records
 

@@ -55,6 +55,7 @@ class Fetching:
         max_wait_ms: int,
         committed: bool,
         hard_limit: bool = False,
+        sendable: bool = True,
     ) -> None:
         self._broker = broker
         self._asked = partitions
@@ -63,6 +64,7 @@ class Fetching:
         self._max_wait_ms = max_wait_ms
         self._committed = committed
         self._hard_limit = hard_limit  # before version 3 a batch larger than the limit is not returned
+        self._sendable = sendable  # what is read goes out as it is
         self._reads: list[PartitionRead] = []
         self._size = 0
         self._failed = False
@@ -149,7 +151,9 @@ class Fetching:
     def _read(self, log: Log, asked: FetchedPartition) -> Slice | Pending[Slice]:
         first = self._size == 0 and not self._hard_limit
         room = max(0, min(asked.max_bytes, self._limit - self._size))
-        return log.read(asked.fetch_offset, room, committed=self._committed, min_one=first)
+        return log.read(
+            asked.fetch_offset, room, committed=self._committed, min_one=first, sendable=self._sendable
+        )
 
     def _fail(self, read: PartitionRead, error: Exception) -> None:
         code = error_code(error)

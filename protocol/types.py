@@ -7,12 +7,12 @@ out also depends on the message version (flexible or not) and on nullability; th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 # What a RECORDS field may hold when it is encoded. Decoding always gives a memoryview.
-Records: TypeAlias = Buffer | Sequence[Buffer]
+Records: TypeAlias = Buffer | Sequence[Buffer | Sized]  # Sized: something else that has the bytes
 
 ZERO_UUID: Final = bytes(16)
 

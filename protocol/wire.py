@@ -6,7 +6,7 @@ in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Final
 
 from kbroker.protocol.types import Buffer, ProtocolError, Records
@@ -79,7 +79,7 @@ def skip_tagged_fields(buf: memoryview, pos: int, count: int, limit: int) -> int
     return pos
 
 
-def records_parts(records: Records) -> tuple[int, Sequence[Buffer]]:
+def records_parts(records: Records) -> tuple[int, Sequence[Buffer | Sized]]:
     """The size of a RECORDS value and its buffers that are not empty, none of them copied."""
     if isinstance(records, memoryview):
         size = records.nbytes
@@ -87,7 +87,7 @@ def records_parts(records: Records) -> tuple[int, Sequence[Buffer]]:
         size = len(records)
     else:
         parts = [part for part in records if len(part)]
-        return sum(memoryview(part).nbytes for part in parts), parts
+        return sum(map(len, parts)), parts
     return size, (records,) if size else ()
 
 

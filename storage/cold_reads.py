@@ -1,6 +1,6 @@
-"""Reads that may need the disk: tried at once, and again when a worker has read what was not in the cache.
+"""Reads that may need the disk: tried at once, and again when a worker has loaded what was not in the cache.
 
-The worker only reads, so that all thinking stays on the caller's thread.
+The worker only loads, so that all thinking stays on the caller's thread.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kbroker.storage.pending import Pending
 from kbroker.storage.worker import Worker
 
 T = TypeVar("T")
+Attempt = Callable[[bool, bool], T]
 
 _TRIES = 3  # then whatever the page cache lost again is waited for
 
@@ -26,10 +27,13 @@ class ColdReads:
         self._worker = worker
         self._failed = failed  # makes of an I/O error what the log says of it
 
-    def now_or_later(self, attempt: Callable[[bool], T]) -> T | Pending[T]:
-        """The result of `attempt(wait)`, which raises WouldBlock unless it may wait for the disk."""
+    def now_or_later(self, attempt: Attempt[T]) -> T | Pending[T]:
+        """The result of `attempt(wait, loaded)`, which raises WouldBlock unless it may wait for the disk.
+
+        `loaded`: what it wanted before was loaded.
+        """
         try:
-            return attempt(False)
+            return attempt(False, False)
         except WouldBlock as cold:
             pending: Pending[T] = Pending()
             self._warm(cold, attempt, pending, 1)
@@ -37,7 +41,7 @@ class ColdReads:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _warm(self, cold: WouldBlock, attempt: Callable[[bool], T], pending: Pending[T], tries: int) -> None:
+    def _warm(self, cold: WouldBlock, attempt: Attempt[T], pending: Pending[T], tries: int) -> None:
         files = self._files
 
         def warmed(result: Pending[None]) -> None:
@@ -45,7 +49,7 @@ class ColdReads:
                 return
             try:
                 result.result()
-                value = attempt(tries >= _TRIES or not files.answers_from_cache)
+                value = attempt(tries >= _TRIES or not files.answers_from_cache, True)
             except WouldBlock as again:
                 self._warm(again, attempt, pending, tries + 1)
             except OSError as error:

@@ -9,12 +9,22 @@ Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_water
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.pending import Pending
 
 Buffer = bytes | bytearray | memoryview
+
+
+class Sendable(Protocol):
+    """Bytes that are not in memory; whoever has a socket sends them."""
+
+    def __len__(self) -> int:
+        """How many are still to be sent."""
+
+    def send(self, descriptor: int) -> None:
+        """Send what the socket takes now; BlockingIOError if it takes nothing."""
 
 
 class Appended(NamedTuple):
@@ -34,13 +44,18 @@ class AbortedTransaction(NamedTuple):
 class Slice(NamedTuple):
     """Whole batches, in order. The first may begin before the offset that was asked for."""
 
-    buffers: Sequence[Buffer]
+    buffers: Sequence[Buffer | Sendable]  # Sendable ones only where they are asked for
     size_bytes: int
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     aborted: Sequence[AbortedTransaction]  # only for a committed read: what a consumer must skip
     next_offset: int  # where a reader that takes all of it goes on
+
+    @property
+    def data(self) -> bytes:
+        """All bytes; for who has not asked for Sendable ones."""
+        return b"".join(cast("Sequence[Buffer]", self.buffers))
 
 
 class TimestampOffset(NamedTuple):
@@ -120,12 +135,19 @@ class Log(Protocol):
         ...
 
     def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        min_one: bool = True,
+        sendable: bool = False,
     ) -> Slice | Pending[Slice]:
         """Whole batches from the one that holds `offset`, up to max_bytes, below the high watermark.
 
         `committed`: below the last stable offset, with the aborted transactions in the range.
         `min_one`: the first batch is returned even if it alone is larger than max_bytes.
+        `sendable`: what comes from the disk need not be read, only be ready to be sent.
         """
         ...
 

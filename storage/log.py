@@ -24,7 +24,7 @@ from kbroker.storage.files import TEMPORARY_SUFFIX
 from kbroker.storage.flusher import SyncJob
 from kbroker.storage.interface import Slice, TimestampOffset
 from kbroker.storage.log_context import LogContext
-from kbroker.storage.log_reader import LogReader, Place
+from kbroker.storage.log_reader import LogReader, Place, Wanted
 from kbroker.storage.partition_metadata import write_partition_metadata
 from kbroker.storage.pending import Pending
 from kbroker.storage.recovery import Loaded, replay_producers
@@ -313,24 +313,30 @@ class PartitionLog(AbstractLog[FileSegment]):
     # reading
 
     def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        min_one: bool = True,
+        sendable: bool = False,
     ) -> Slice | Pending[Slice]:
+        wanted = Wanted(offset, max_bytes, min_one, sendable)
         return self._cold_reads.now_or_later(
-            lambda wait: self._read(offset, max_bytes, committed, min_one, wait=wait)
+            lambda wait, loaded: self._read(wanted, committed, wait=wait, loaded=loaded)
         )
 
-    def _read(self, offset: int, max_bytes: int, committed: bool, min_one: bool, *, wait: bool) -> Slice:
+    def _read(self, wanted: Wanted, committed: bool, *, wait: bool, loaded: bool) -> Slice:
         if self._refusal is not None:
             raise self._refusal
+        offset = wanted.offset
         self._check_range(offset)
         found = None
         limit = self.last_stable_offset if committed else self.high_watermark
         if offset < limit:
             place = self._place_of_limit(limit, wait)
             index = self._segment_index(offset)
-            found = self._reader.read(
-                self._segments, index, offset, max_bytes, place, min_one=min_one, wait=wait
-            )
+            found = self._reader.read(self._segments, index, wanted, place, wait=wait, loaded=loaded)
         limits = (self.high_watermark, self.last_stable_offset, self.log_start_offset)
         if found is None or not found.data:
             return Slice((), 0, *limits, (), offset)
@@ -354,7 +360,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         if self._refusal is not None:
             raise self._refusal
         return self._cold_reads.now_or_later(
-            lambda wait: self._reader.offset_for_timestamp(
+            lambda wait, _loaded: self._reader.offset_for_timestamp(
                 self._segments, timestamp, self.log_start_offset, self.high_watermark, wait=wait
             )
         )

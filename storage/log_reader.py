@@ -2,7 +2,12 @@
 
 A read returns one buffer of whole batches from one segment, and never what lies at or above its limit. Reads
 are tried without waiting for the disk (`wait=False`): what is not in the page cache raises WouldBlock, and
-the log tries again once a worker has read it. Where a reader will go on is remembered, to save the search.
+the log tries again once a worker has loaded it. Where a reader will go on is remembered, to save the search.
+
+What is only to be sent (`sendable`) and comes from the disk is not read but returned as a FileRange, and of
+its batches only the first and the last are looked at: the first look at a page costs more than all else. The
+kernel reads ahead, so that a reader of old batches finds much in the page cache that nobody has looked at:
+once it had to wait for the disk, all that it goes on with is loaded, by a worker, and sent that way.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from kbroker.protocol.records import (
     iter_records,
     read_header,
 )
+from kbroker.storage.file_range import FileRange
 from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import Files, WouldBlock
 from kbroker.storage.interface import Buffer, TimestampOffset
@@ -37,6 +43,7 @@ _LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32
+_RANGE_BYTES = 64 * 1024  # less is sooner read than sent from the file
 
 
 class Place(NamedTuple):
@@ -46,8 +53,23 @@ class Place(NamedTuple):
     position: int
 
 
+class Wanted(NamedTuple):
+    offset: int
+    max_bytes: int
+    min_one: bool  # the first batch whatever its size
+    sendable: bool  # a FileRange will do
+
+
+class _Hint(NamedTuple):
+    """Where the batch starts that a reader will ask for, and whether those before it came from the disk."""
+
+    segment: FileSegment
+    position: int
+    cold: bool
+
+
 class Found(NamedTuple):
-    data: memoryview
+    data: memoryview | FileRange
     next_offset: int
 
 
@@ -55,16 +77,16 @@ class LogReader:
     def __init__(self, files: Files, *, report: bool = True) -> None:
         self._files = files
         self._report = report
-        self._hints: dict[int, Place] = {}  # offset → where the batch that begins with it starts
+        self._hints: dict[int, _Hint] = {}  # by the offset that the batch begins with
         self._reported: set[tuple[int, int]] = set()  # damage is told of once
 
     def forget(self) -> None:
         """Segments were cut, replaced or deleted."""
         self._hints.clear()
 
-    def remember(self, offset: int, segment: FileSegment, position: int) -> None:
+    def remember(self, offset: int, segment: FileSegment, position: int, *, cold: bool = False) -> None:
         hints = self._hints
-        hints[offset] = Place(segment, position)
+        hints[offset] = _Hint(segment, position, cold)
         if len(hints) > _HINTS:
             del hints[next(iter(hints))]
 
@@ -74,30 +96,34 @@ class LogReader:
         self,
         segments: Sequence[FileSegment],
         index: int,
-        offset: int,
-        max_bytes: int,
+        wanted: Wanted,
         limit: Place,
         *,
-        min_one: bool,
         wait: bool,
+        loaded: bool,
     ) -> Found | None:
-        """Batches from the one that holds `offset`; `index` is its segment's. None: there are none."""
+        """Batches from the one that holds the offset; `index` is its segment's. None: there are none.
+
+        `loaded`: a worker has loaded what was not in the page cache.
+        """
+        offset, max_bytes, _, sendable = wanted
         hint = self._hints.get(offset)
         if hint is not None:
-            segment, position = hint
+            segment, position, cold = hint
             end = limit.position if segment is limit.segment else segment.size_bytes
+            size = min(max_bytes, end - position)
+            if cold and sendable and not loaded and size >= _RANGE_BYTES:
+                raise WouldBlock(segment.handle, size, position)
             if position < end:
-                return self._read_segment(
-                    segment, position, end, offset, max_bytes, min_one, wait, exact=True
-                )
+                found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
+                return found or self._read_segment(segment, position, end, wanted, wait, exact=True)
         for segment in segments[index:]:
             last = segment is limit.segment
             end = limit.position if last else segment.size_bytes
             position = self._start(segment, offset, wait)
             if position < end:
-                found = self._read_segment(
-                    segment, position, end, offset, max_bytes, min_one, wait, exact=False
-                )
+                found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
+                found = found or self._read_segment(segment, position, end, wanted, wait, exact=False)
                 if found is not None:
                     return found
             if last:
@@ -120,14 +146,13 @@ class LogReader:
         segment: FileSegment,
         position: int,
         end: int,
-        offset: int,
-        max_bytes: int,
-        min_one: bool,
+        wanted: Wanted,
         wait: bool,
         *,
         exact: bool,
     ) -> Found | None:
         """`exact`: the batch at `position` is the one; else batches before it may have to be passed over."""
+        offset, max_bytes, min_one, _ = wanted
         whole_end = end
         while position < whole_end:
             if segment.corrupt:
@@ -149,6 +174,33 @@ class LogReader:
             stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
             return self._found(segment, position, memoryview(buffer)[:stop], last)
         return None
+
+    def _range(
+        self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool
+    ) -> Found | None:
+        """The batches where they are, from the first that reaches the offset on; None: they must be read."""
+        offset, max_bytes, _, _ = wanted
+        if segment.corrupt or min(max_bytes, end - position) < _RANGE_BYTES:
+            return None
+        batches = self.headers(segment, position, end, wait=wait)
+        first = next((batch for batch in batches if batch[1].last_offset >= offset), None)
+        if first is None:
+            return None
+        start, header = first
+        target = min(start + max_bytes, end)
+        stop, next_offset = start + header.size_bytes, header.next_offset
+        entry = segment.index.floor_by_value(max(target - 1, 0), wait=wait)
+        if entry is not None and entry[1] > stop:
+            stop = entry[1]
+        for place, header in self.headers(segment, stop, end, wait=wait):
+            if place + header.size_bytes > target:
+                next_offset = header.base_offset
+                break
+            stop, next_offset = place + header.size_bytes, header.next_offset
+        if not _RANGE_BYTES <= stop - start <= max_bytes:
+            return None
+        self.remember(next_offset, segment, stop, cold=True)
+        return Found(FileRange(self._files, segment.handle, start, stop - start), next_offset)
 
     def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
         base_offset, _ = _START.unpack_from(view, last)

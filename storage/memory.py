@@ -94,7 +94,15 @@ class MemoryLog(AbstractLog[MemorySegment]):
         """Put compacted segments in the place of the first ones of the log."""
         self._segments[: len(old)] = new
 
-    def read(self, offset: int, max_bytes: int, *, committed: bool = False, min_one: bool = True) -> Slice:
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        min_one: bool = True,
+        sendable: bool = False,
+    ) -> Slice:
         if self._refusal is not None:
             raise self._refusal
         self._check_range(offset)

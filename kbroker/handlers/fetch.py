@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
+_FIRST_WITH_BATCHES = 4  # of format 2
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
 
@@ -55,6 +56,7 @@ def handle(
         max_wait_ms=request.max_wait_ms,
         committed=committed,
         hard_limit=version < 3,
+        sendable=version >= _FIRST_WITH_BATCHES,
     )
     return mapped(fetching.start(), lambda reads: _response(broker, fetch, reads, context, committed))
 
@@ -142,7 +144,7 @@ def _partition(
     )
     if committed:
         data.aborted_transactions = [AbortedTransaction(*aborted) for aborted in got.aborted]
-    if context.api_version < 4:
+    if context.api_version < _FIRST_WITH_BATCHES:
         _down_convert(data, got, read.asked.fetch_offset, context.api_version)
     return data
 
@@ -163,7 +165,7 @@ def _down_convert(data: PartitionData, got: Slice, fetch_offset: int, version: i
 
     magic = 0 if version < 2 else 1
     try:
-        data.records = legacy_records.down_convert(memoryview(b"".join(got.buffers)), magic, fetch_offset)
+        data.records = legacy_records.down_convert(memoryview(got.data), magic, fetch_offset)
     except UnsupportedCompression:
         data.records = b""
         data.error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

@@ -43,6 +43,13 @@ class ColdFiles(Files):
             self.waited_for.append(size)
         return super().read_at(file, size, position)
 
+    def load_pages(self, file: OpenFile, size: int, position: int) -> None:
+        if self.error is not None:
+            raise self.error
+        super().load_pages(file, size, position)
+        self.warm.update(self._pages(file, size, position))
+        self.waited_for.append(size)
+
     def read_cached(self, file: OpenFile, size: int, position: int) -> Buffer:
         if not self.cold:
             return super().read_at(file, size, position)

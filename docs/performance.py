@@ -47,7 +47,8 @@ def _growth(series: dict[str, dict[str, dict[str, float]]]) -> str:
     parts = []
     for name, points in series.items():
         parts.append(f"**By {name}**: broker CPU per request (µs) and requests per second.\n")
-        parts.append(_row([name, *points]) + _row(["---"] * (len(points) + 1)))
+        parts.append(_row([name, *points]))
+        parts.append(_row(["---"] * (len(points) + 1)))
         for label, key in (("CPU µs", "cpu_us_per_request"), ("requests/s", "requests_per_s")):
             parts.append(_row([label, *(f"{point[key]:,.0f}" for point in points.values())]))
         parts.append(f"\n![{name}](benchmarks/growth-{slug(name)}.svg)\n")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kbroker.storage.file_range import FileRange
+from kbroker.storage.pending import Pending
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -99,15 +100,27 @@ class Outgoing:
                 part.send(self._descriptor)
             return True
         except BlockingIOError:
-            asyncio.get_running_loop().add_writer(self._descriptor, self._writable)
-        except ConnectionError:
-            self._transport.abort()
+            asyncio.get_running_loop().add_writer(self._descriptor, self._writable, part)
         except (OSError, EOFError) as error:
-            logger.error("closing a connection: records cannot be sent: %s", error)
-            self._transport.abort()
+            self._give_up(error)
         self.paused = True
         return False
 
-    def _writable(self) -> None:
+    def _writable(self, part: FileRange) -> None:
         asyncio.get_running_loop().remove_writer(self._descriptor)
-        self.resume()
+        part.load().then(self._loaded)
+
+    def _loaded(self, settled: Pending[None]) -> None:
+        if self._descriptor < 0:
+            return
+        try:
+            settled.result()
+        except OSError as error:
+            self._give_up(error)
+        else:
+            self.resume()
+
+    def _give_up(self, error: Exception) -> None:
+        if not isinstance(error, ConnectionError):
+            logger.error("closing a connection: its records cannot be sent: %s", error)
+        self.abort()

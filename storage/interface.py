@@ -9,22 +9,15 @@ Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_water
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.pending import Pending
 
+if TYPE_CHECKING:
+    from kbroker.storage.file_range import FileRange
+
 Buffer = bytes | bytearray | memoryview
-
-
-class Sendable(Protocol):
-    """Bytes that are not in memory; whoever has a socket sends them."""
-
-    def __len__(self) -> int:
-        """How many are still to be sent."""
-
-    def send(self, descriptor: int) -> None:
-        """Send what the socket takes now; BlockingIOError if it takes nothing."""
 
 
 class Appended(NamedTuple):
@@ -44,7 +37,7 @@ class AbortedTransaction(NamedTuple):
 class Slice(NamedTuple):
     """Whole batches, in order. The first may begin before the offset that was asked for."""
 
-    buffers: Sequence[Buffer | Sendable]  # Sendable ones only where they are asked for
+    buffers: Sequence[Buffer | FileRange]  # FileRanges only where they are asked for
     size_bytes: int
     high_watermark: int
     last_stable_offset: int
@@ -54,7 +47,7 @@ class Slice(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """All bytes; for who has not asked for Sendable ones."""
+        """All bytes; for who has not asked for FileRanges."""
         return b"".join(cast("Sequence[Buffer]", self.buffers))
 
 

@@ -52,7 +52,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._context = context
         self._files = context.files
         self.directory = directory
-        self._reader = LogReader(context.files)
+        self._reader = LogReader(context.files, context.worker)
         self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end

@@ -30,6 +30,7 @@ from kbroker.storage.file_range import FileRange
 from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import Files, WouldBlock
 from kbroker.storage.interface import Buffer, TimestampOffset
+from kbroker.storage.worker import InlineWorker, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +75,9 @@ class Found(NamedTuple):
 
 
 class LogReader:
-    def __init__(self, files: Files, *, report: bool = True) -> None:
+    def __init__(self, files: Files, worker: Worker | None = None, *, report: bool = True) -> None:
         self._files = files
+        self._worker = worker or InlineWorker()
         self._report = report
         self._hints: dict[int, _Hint] = {}  # by the offset that the batch begins with
         self._reported: set[tuple[int, int]] = set()  # damage is told of once
@@ -200,7 +202,7 @@ class LogReader:
         if not _RANGE_BYTES <= stop - start <= max_bytes:
             return None
         self.remember(next_offset, segment, stop, cold=True)
-        return Found(FileRange(self._files, segment.handle, start, stop - start), next_offset)
+        return Found(FileRange(self._files, self._worker, segment.handle, start, stop - start), next_offset)
 
     def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
         base_offset, _ = _START.unpack_from(view, last)

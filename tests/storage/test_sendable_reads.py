@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Iterator
@@ -160,27 +161,6 @@ def test_a_range_outlives_its_segment(storage: Storage, files: ColdStart) -> Non
     assert content(found) == expected
 
 
-def test_a_range_is_sent_as_far_as_the_socket_takes_it(storage: Storage, files: ColdStart) -> None:
-    log = fill(storage, [100_000] * 20, segment_bytes=10**8)
-    expected = content(read(log, 0, 10**7))
-    found = cold_read(log, files, 0, 10**7)
-    (part,) = found.buffers
-    assert isinstance(part, FileRange)
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    got = b""
-    with ours, theirs:
-        while len(part):
-            try:
-                part.send(ours.fileno())
-            except BlockingIOError:
-                got += theirs.recv(1 << 20)
-        ours.close()
-        while more := theirs.recv(1 << 20):
-            got += more
-    assert got == expected
-
-
 def test_a_file_that_ends_too_soon_is_told_of(storage: Storage, files: ColdStart) -> None:
     log = fill(storage, [100_000] * 5, segment_bytes=10**8)
     found = cold_read(log, files, 0, 10**7)
@@ -190,3 +170,35 @@ def test_a_file_that_ends_too_soon_is_told_of(storage: Storage, files: ColdStart
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(EOFError):
         part.send(ours.fileno())
+
+
+def test_what_a_slow_reader_left_is_loaded_again_before_it_is_sent(
+    storage: Storage, files: ColdStart
+) -> None:
+    log = fill(storage, [100_000] * 30, segment_bytes=10**8)
+    found = cold_read(log, files, 0, 10**7)
+    expected, loaded = content(found), files.loaded
+    (part,) = found.buffers
+    assert isinstance(part, FileRange)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    got = b""
+    with ours, theirs:
+        with contextlib.suppress(BlockingIOError):
+            while len(part):
+                part.send(ours.fileno())
+        assert len(part)
+        got += theirs.recv(1 << 24)
+        with pytest.raises(BlockingIOError):
+            part.send(ours.fileno())  # though there is room now
+        while len(part):
+            part.load().result()
+            with contextlib.suppress(BlockingIOError):
+                while len(part):
+                    part.send(ours.fileno())
+            got += theirs.recv(1 << 24)
+        ours.close()
+        while more := theirs.recv(1 << 20):
+            got += more
+    assert got == expected
+    assert files.loaded > loaded

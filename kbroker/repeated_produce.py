@@ -24,6 +24,7 @@ from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kbroker.protocol.record_batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
+from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
 from kbroker.storage.pending import Pending
 
@@ -35,6 +36,7 @@ _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_TOPIC_IDS = 13
 _MOST_LANES = 64  # of a connection
+_MOST_SHAPE_BYTES = 512  # what is remembered of a request, names of client and topic among it
 _PATIENCE = 16  # so many requests to other topics in a row make it forget its lanes
 _LEAST_BYTES = 64  # of a length and a batch
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
@@ -84,7 +86,10 @@ class RepeatedProduces:
             size = frame[position]
             position += 1
             if size > 0x7F:
-                size, position = finish_uvarint(frame, position, size)
+                try:
+                    size, position = finish_uvarint(frame, position, size)
+                except ProtocolError:
+                    return None
             size -= 1
             if frame[position + size :] != _NO_TAGS:
                 return None
@@ -136,8 +141,10 @@ class RepeatedProduces:
         length = uvarint(len(data.records) + 1) if flexible else _LENGTH.pack(len(data.records))
         end = len(frame) - (len(_NO_TAGS) if flexible else 0)
         position = end - len(data.records) - len(length)
-        if frame[position : position + len(length)] != length or any(frame[end:]):
-            return  # with tagged fields, or bytes behind it
+        if position > _MOST_SHAPE_BYTES or frame[position : position + len(length)] != length:
+            return
+        if any(frame[end:]):  # tagged fields, or bytes behind the request
+            return
         if position != self._position or flexible != self._flexible:
             self._misses += 1
             if self._misses < _PATIENCE:

@@ -257,6 +257,20 @@ def test_a_producer_of_many_partitions_and_topics_is_answered_for_each(
         written[name, partition] += 2
 
 
+def test_a_length_that_is_no_number_closes_the_connection_with_a_line(
+    server: ServerProcess, client: RawClient, producer: RawClient
+) -> None:
+    name = create(client)
+    request = produce(name, bytes(16), 9, 0, plain(), 1)
+    producer.ask(request, 9)
+    frame = producer.frame(request, 9)
+    start = frame.rindex(plain()) - 2  # where the length stands
+    producer.socket.sendall(frame[:start] + b"\xff" * 6 + frame[start + 6 :])
+    with pytest.raises(Closed):
+        producer.receive()
+    assert "Traceback" not in server.log()
+
+
 def test_no_answer_is_given_where_none_is_asked_for(client: RawClient, producer: RawClient) -> None:
     name = create(client)
     for _ in range(3):

@@ -61,6 +61,39 @@ def test_a_decision_that_could_not_be_stored_is_none(simulation: Simulation, com
     assert simulation.transaction.state is COMPLETE[not commit]
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_answer_comes_before_the_partitions_are_told(simulation: Simulation, version: int) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0, version=version)
+    simulation.store.held = True
+    told_before: list[int] = []
+    ending = simulation.begin_end(producer, version=version)
+    ending.then(lambda _: told_before.append(len(simulation.partitions.told)))
+    simulation.store.finish(1)
+    assert told_before == [0]
+    assert simulation.partitions.markers(T0) == [("commit", version // 2)]
+
+
+def test_a_request_sent_at_the_answer_is_served_after_the_partitions_are_told(
+    simulation: Simulation, commit: bool
+) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.store.held = True
+    told_before: list[int] = []
+
+    def go_on(_: object) -> None:
+        adding = simulation.begin_add(producer, T1)
+        adding.then(lambda _: told_before.append(len(simulation.partitions.told)))
+
+    simulation.begin_end(producer, commit=commit).then(go_on)
+    simulation.store.finish(1)
+    simulation.store.held = False
+    simulation.store.finish()
+    assert told_before == [1]
+    assert simulation.transaction.partitions == {T1}
+
+
 def test_the_answer_waits_until_the_partitions_show_it(simulation: Simulation) -> None:
     producer = simulation.init()
     simulation.add(producer, T0)

@@ -5,10 +5,12 @@ Invariants:
 - Requests of one transactional id are served one at a time, in the order they came. Where Kafka answers
   CONCURRENT_TRANSACTIONS because a write is under way, the request waits here; it gets that answer when the
   transaction before it cannot be ended yet, or was ended on its behalf.
-- EndTxn is answered once the decision is stored and every partition shows it; if some partition cannot
-  take its marker now, once it is stored. Such partitions are told again until they all are; only then is the
-  transaction complete. That it is complete is stored without waiting for it: should that be lost, the
-  partitions are told once more at the next start, which does no harm.
+- EndTxn is answered once the decision is stored, and the partitions are told right after it: before anything
+  that is sent after the answer can be served. Where being told is not enough to show it (the disk is waited
+  for), it is answered once they show it. A partition that cannot take its marker now does not hold up the
+  answer; it is told again until it has, and only then is the transaction complete.
+- That it is complete is stored without waiting for it: should that be lost, the partitions are told once more
+  at the next start, which does no harm.
 
 Every method that takes `now_ms` tells the timers the time. `tick` does what is due; `next_deadline` says
 when.
@@ -171,6 +173,11 @@ class TransactionCoordinator:
             for partition in partitions
         }
 
+    def is_being_ended(self, transactional_id: str) -> bool:
+        """Whether its end is decided, but some partition does not know of it yet."""
+        transaction = self._transactions.get(transactional_id)
+        return transaction is not None and transaction.is_prepared
+
     def _of_producer(self, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
         transaction = self._transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer.producer_id:
@@ -231,7 +238,12 @@ class TransactionCoordinator:
     def _conclude(self, prepared: Transaction) -> Steps[Transaction]:
         """Store the decision, and have it carried out; returns what the transaction becomes by that."""
         yield from self._save(prepared)
-        yield from self._tell(prepared, prepared.partitions)
+        if self._environment.participants.show_at_once(prepared.partitions):
+            self._turns.follow_up(
+                prepared.transactional_id, lambda: self._tell(prepared, prepared.partitions)
+            )
+        else:
+            yield from self._tell(prepared, prepared.partitions)
         return prepared.completed(self._timers.now_ms)
 
     def _tell(self, prepared: Transaction, partitions: Collection[TopicPartition]) -> Steps[None]:

@@ -133,6 +133,17 @@ def test_who_asks_after_the_answer_sees_the_transaction(
             assert stable_offsets(reader) == [2 * number + 2] * PARTITIONS
 
 
+def test_markers_are_not_repeated_after_a_clean_stop(tmp_path: Path) -> None:
+    with ServerProcess("--data", str(tmp_path)) as server:
+        with server.client() as client:
+            producer = Producer(client, version=2)
+            producer.write()
+            producer.end()
+        assert server.stop() == 0
+    with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
+        assert stable_offsets(client) == [2] * PARTITIONS
+
+
 @VERSIONS
 def test_a_marker_that_finds_no_room_after_the_answer_is_written_later(tmp_path: Path, version: int) -> None:
     full = tmp_path / "full"

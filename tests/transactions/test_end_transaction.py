@@ -31,7 +31,64 @@ def test_ending_tells_every_partition_and_completes(simulation: Simulation, comm
     assert simulation.partitions.markers(T0) == simulation.partitions.markers(T1) == [marker]
     assert simulation.transaction.state is COMPLETE[commit]
     assert simulation.transaction.partitions == frozenset()
+
+
+def test_that_it_is_complete_is_stored_a_second_later(simulation: Simulation, commit: bool) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.end(producer, commit=commit)
+    assert simulation.store.load() != [simulation.transaction]
+    simulation.pass_time(1000)
     assert simulation.store.load() == [simulation.transaction]
+
+
+def test_that_it_is_complete_is_stored_when_the_broker_stops(simulation: Simulation, commit: bool) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.end(producer, commit=commit)
+    simulation.coordinator.close()
+    assert simulation.store.load() == [simulation.transaction]
+
+
+def test_what_begins_the_next_transaction_is_stored_in_place_of_complete(simulation: Simulation) -> None:
+    producer = simulation.init()
+    for _ in range(2):
+        simulation.add(producer, T0)
+        simulation.commit(producer)
+    simulation.add(producer, T0)
+    simulation.pass_time(2000)
+    assert TransactionState.COMPLETE_COMMIT not in simulation.store.history
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.ONGOING
+
+
+def test_complete_is_not_stored_over_what_is_on_its_way(simulation: Simulation) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.commit(producer)
+    simulation.store.held = True
+    adding = simulation.begin_add(producer, T1)
+    simulation.pass_time(2000)
+    simulation.store.finish()
+    assert adding.done
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.ONGOING
+
+
+def test_complete_is_stored_after_all_if_the_next_transaction_could_not_be(simulation: Simulation) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.commit(producer)
+    simulation.store.held = True
+    adding = simulation.begin_add(producer, T1)
+    simulation.pass_time(2000)
+    simulation.store.finish(error=OSError("no space"))
+    with pytest.raises(CoordinatorNotAvailable):
+        adding.result()
+    simulation.store.held = False
+    simulation.pass_time(1000)
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.COMPLETE_COMMIT
 
 
 def test_nobody_is_told_before_the_decision_is_stored(simulation: Simulation, commit: bool) -> None:

@@ -81,6 +81,7 @@ class TransactionCoordinator:
     def close(self) -> None:
         """Store what is held back."""
         self._store_complete()
+        self._environment.store.close()
 
     # time
 

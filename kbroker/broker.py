@@ -192,6 +192,8 @@ class Broker:
         """Nothing more is asked of it; what it owns is closed by the server."""
         if "groups" in self.__dict__:
             self.groups.close()
+        if "transactions" in self.__dict__:
+            self.transactions.close()
 
     # internals
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction
 from kbroker.errors import ApiError
 from kbroker.offsets_partition import OFFSETS_TOPIC
-from kbroker.storage.errors import InvalidProducerEpoch, LogDeleted, TransactionCoordinatorFenced
+from kbroker.storage.errors import (
+    InvalidProducerEpoch,
+    LogDeleted,
+    StorageError,
+    TransactionCoordinatorFenced,
+)
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -28,6 +33,22 @@ class TransactionMarkers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._fsync = broker.settings["kbroker.fsync"]
+
+    def show_at_once(self, partitions: Collection[TopicPartition]) -> bool:
+        """Markers do, unless they have to be on the disk first; a group's offsets have to be stored."""
+        if self._fsync:
+            return False
+        for topic, partition in dict(partitions).items():  # one of each topic: a config is a topic's
+            if topic == OFFSETS_TOPIC:
+                return False
+            try:
+                log = self._broker.find_log(topic, partition)
+            except (ApiError, StorageError):
+                continue  # it has nothing to show, or cannot be told now
+            if log.config.flush_messages <= 1:
+                return False
+        return True
 
     def end(
         self, transaction: Transaction, partitions: Collection[TopicPartition], now_ms: int

@@ -2,7 +2,8 @@
 
 A producer whose transaction is open in the partition's log goes on. Its first batch there asks the
 coordinator: up to Produce 11 whether the client has added the partition, from 12 on (KIP-890) to add it. So
-nothing of a producer gets into a log after its transaction ended, where nobody would ever end it.
+does every batch while the end is decided but not all partitions know of it. So nothing of a producer gets
+into a log after its transaction ended, where nobody would ever end it, or where it would count as part of it.
 
 A batch that was refused leaves its sequence number behind until the transaction ends: of the batches that a
 producer has under way, a later one must not be taken as the first.
@@ -84,16 +85,17 @@ class TransactionalWrites:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, "a transaction's batches are of one producer"
             )
+        transactional_id = request.transactional_id or ""
+        being_ended = self._broker.transactions.is_being_ended(transactional_id)
         first = [
             batch
             for producer in producers
             for batch in batches
-            if not batch.log.has_ongoing_transaction(*producer)
+            if being_ended or not batch.log.has_ongoing_transaction(*producer)
         ]
         if not first:
             return {}
         (producer,) = producers
-        transactional_id = request.transactional_id or ""
         if version < _FIRST_THAT_ADDS:
             if not self._broker.settings["transaction.partition.verification.enable"]:
                 return {}

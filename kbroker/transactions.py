@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import TRANSACTION_JOURNALS
 from kbroker.catalog.transactions import CatalogTransactionStore
 from kbroker.coordinators.timers import Timers
 from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
@@ -25,7 +27,7 @@ def open_transactions(broker: Broker, *, stored: bool) -> TransactionCoordinator
     timers = Timers()
     coordinator = TransactionCoordinator(
         TransactionEnvironment(
-            store=CatalogTransactionStore(broker.database, stored=stored),
+            store=_open_store(broker, stored),
             participants=TransactionMarkers(broker),
             allocate_producer_id=lambda: _allocate_producer_id(broker),
             transaction_version=lambda: broker.features.level("transaction.version"),
@@ -38,6 +40,14 @@ def open_transactions(broker: Broker, *, stored: bool) -> TransactionCoordinator
     timers.on_sooner = lambda: broker.timers.soon(deadlines.arm)
     coordinator.load(broker.clock())
     return coordinator
+
+
+def _open_store(broker: Broker, stored: bool) -> CatalogTransactionStore:
+    """What has to be on the disk before it is answered is not noted beside the catalog."""
+    database = broker.database
+    journal = None if database.directory is None else Journal(database.directory, TRANSACTION_JOURNALS)
+    timers = None if database.sync_full else broker.timers
+    return CatalogTransactionStore(database, journal, timers, stored=stored)
 
 
 def _allocate_producer_id(broker: Broker) -> Pending[int]:

@@ -7,12 +7,14 @@ from kbroker.catalog.database import Database
 JOURNALS = ("offsets-0.journal", "offsets-1.journal")
 FOLDED = "offset.journal.folded"
 """The fact that says up to which entry of the offset journal the catalog has the offsets."""
+TRANSACTION_JOURNALS = ("transactions-0.journal", "transactions-1.journal")
+TRANSACTIONS_FOLDED = "transaction.journal.folded"
+"""The same of the journal of transactions."""
 
 
 def groups_are_stored(database: Database) -> bool:
     """Also when none are left: the numbers in the offset journal go on from the last one."""
-    journals = [] if database.directory is None else [database.directory / name for name in JOURNALS]
-    return any(path.exists() and path.stat().st_size for path in journals) or _any(
+    return _any_noted(database, JOURNALS) or _any(
         database,
         "SELECT 1 FROM groups",
         "SELECT 1 FROM group_offsets",
@@ -22,7 +24,17 @@ def groups_are_stored(database: Database) -> bool:
 
 
 def transactions_are_stored(database: Database) -> bool:
-    return _any(database, "SELECT 1 FROM transactions")
+    """Also when none are left, for the numbers in their journal."""
+    return _any_noted(database, TRANSACTION_JOURNALS) or _any(
+        database, "SELECT 1 FROM transactions", f"SELECT 1 FROM facts WHERE name = '{TRANSACTIONS_FOLDED}'"
+    )
+
+
+def _any_noted(database: Database, journals: tuple[str, ...]) -> bool:
+    if database.directory is None:
+        return False
+    paths = [database.directory / name for name in journals]
+    return any(path.exists() and path.stat().st_size for path in paths)
 
 
 def _any(database: Database, *queries: str) -> bool:

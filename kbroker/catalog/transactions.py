@@ -1,11 +1,21 @@
-"""Transactions as rows, one per transactional id: the transaction coordinator's store."""
+"""Transactions as rows, one per transactional id: the transaction coordinator's store.
+
+Where it may, a change is noted in a journal, which is as good as stored: it outlives the process. A second
+later, or with the next change that is not noted, the last one of every transactional id is folded into the
+table. `facts` remembers up to which entry of the journal the table has them, so what failed, or was cut short
+by a crash, is done again, and none is done twice.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
-from kbroker.catalog.database import Database
+from kbroker.catalog.database import CatalogError, Database
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import TRANSACTIONS_FOLDED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 from kbroker.storage.pending import Pending
 
@@ -13,17 +23,47 @@ _COLUMNS = (
     "transactional_id, producer_id, producer_epoch, timeout_ms, last_update_ms, state, partitions, start_ms, "
     "previous_producer_id, next_producer_id, last_producer_epoch, transaction_version"
 )
+_FOLD_MS = 1000
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+Row = tuple[Any, ...]
+
+
+class Timers(Protocol):
+    """What tells when to go on; see kbroker.broker."""
+
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]: ...
+    def soon(self, callback: Callable[[], None]) -> None: ...
 
 
 class CatalogTransactionStore:
-    def __init__(self, database: Database, *, stored: bool = True) -> None:
-        """`stored`: there may be something to load."""
+    def __init__(
+        self,
+        database: Database,
+        journal: Journal | None = None,
+        timers: Timers | None = None,
+        *,
+        stored: bool = True,
+    ) -> None:
+        """`journal`: where changes may stand that the database lacks. `timers`: for putting more there;
+        without them every change is a transaction of the database. `stored`: there may be something to load.
+        """
         self._database = database
+        self._journal = journal
+        self._timers = timers
         self._stored = stored
+        self._noted: dict[str, tuple[int, Row]] = {}  # with the entry it stands in: not in the table yet
+        self._cancel_fold: Callable[[], None] | None = None
 
     def load(self) -> list[Transaction]:
         if not self._stored:
             return []
+        if self._journal is not None:
+            for sequence, payload in self._journal.read(self._database.read(_folded)):
+                row = tuple(json.loads(payload))
+                self._noted[row[0]] = (sequence, row)
+            self._fold().result()
+            self._journal.forget(self._journal.sequence)
         return self._database.read(
             lambda connection: [
                 _transaction(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")
@@ -31,35 +71,107 @@ class CatalogTransactionStore:
         )
 
     def save(self, transaction: Transaction) -> Pending[None]:
-        row = (
-            transaction.transactional_id,
-            transaction.producer_id,
-            transaction.producer_epoch,
-            transaction.timeout_ms,
-            transaction.last_update_ms,
-            transaction.state,
-            json.dumps(sorted(transaction.partitions), separators=(",", ":")),
-            transaction.start_ms,
-            transaction.previous_producer_id,
-            transaction.next_producer_id,
-            transaction.last_producer_epoch,
-            transaction.transaction_version,
-        )
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                f"INSERT OR REPLACE INTO transactions ({_COLUMNS}) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-
-        return self._database.write(write)
+        row = _row(transaction)
+        if self._journal is None or self._timers is None or self._journal.broken:
+            return self._write(lambda connection: _insert(connection, (row,)))
+        saved: Pending[None] = Pending()
+        try:
+            sequence = self._journal.append(_encode(row).encode())
+        except CatalogError as error:
+            failure = error
+            self._timers.soon(lambda: saved.fail(failure))
+        else:
+            self._noted[transaction.transactional_id] = (sequence, row)
+            self._timers.soon(lambda: saved.resolve(None))
+            self._fold_later(self._timers)
+        return saved
 
     def delete(self, transactional_id: str) -> Pending[None]:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM transactions WHERE transactional_id = ?", (transactional_id,))
 
-        return self._database.write(write)
+        return self._write(write)
+
+    def close(self) -> None:
+        self._timers = None
+        if self._cancel_fold is not None:
+            self._cancel_fold()
+        journal = self._journal
+        if journal is not None:
+            self._fold().then(lambda _: journal.close())
+
+    # from the journal to the table
+
+    def _fold_later(self, timers: Timers) -> None:
+        if self._cancel_fold is None:
+            self._cancel_fold = timers.after(_FOLD_MS, self._fold_now)
+
+    def _fold_now(self) -> None:
+        self._cancel_fold = None
+        self._fold().then(lambda _: self._fold_rest())
+
+    def _fold_rest(self) -> None:
+        """What could not be folded, or was noted meanwhile."""
+        if self._noted and self._timers is not None:
+            self._fold_later(self._timers)
+
+    def _fold(self) -> Pending[None]:
+        return self._write(lambda connection: None) if self._noted else Pending.resolved(None)
+
+    def _write(self, function: Callable[[sqlite3.Connection], None]) -> Pending[None]:
+        """A write that comes after everything noted so far, which it takes along."""
+        journal = self._journal
+        if journal is None or not self._noted:
+            return self._database.write(function)
+        noted, last = self._noted.copy(), journal.sequence
+        journal.turn()
+
+        def write(connection: sqlite3.Connection) -> None:
+            folded = _folded(connection)
+            _insert(connection, (row for sequence, row in noted.values() if sequence > folded))
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (TRANSACTIONS_FOLDED, str(last)))
+            function(connection)
+
+        written = self._database.write(write)
+        written.then(lambda done: self._folded_up_to(last, journal, done))
+        return written
+
+    def _folded_up_to(self, last: int, journal: Journal, done: Pending[None]) -> None:
+        try:
+            done.result()
+        except Exception:
+            return  # the writer hears of it; here it stays noted, for the next write
+        self._noted = {key: noted for key, noted in self._noted.items() if noted[0] > last}
+        journal.forget(last)
+
+
+def _folded(connection: sqlite3.Connection) -> int:
+    """Up to which entry of the journal the table has the changes."""
+    found = connection.execute("SELECT value FROM facts WHERE name = ?", (TRANSACTIONS_FOLDED,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    connection.executemany(
+        f"INSERT OR REPLACE INTO transactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+    )
+
+
+def _row(transaction: Transaction) -> Row:
+    return (
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.timeout_ms,
+        transaction.last_update_ms,
+        transaction.state,
+        _encode(sorted(transaction.partitions)),
+        transaction.start_ms,
+        transaction.previous_producer_id,
+        transaction.next_producer_id,
+        transaction.last_producer_epoch,
+        transaction.transaction_version,
+    )
 
 
 def _transaction(

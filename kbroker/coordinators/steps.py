@@ -4,16 +4,20 @@ A sequence of steps is a generator that waits with `yield from wait(result)`; wh
 or is raised. `Turns` runs sequences that share a key one after the other, in the order they came.
 
 Invariants: a sequence once begun runs to its end, whether or not somebody still waits for its result; the
-next of the same key begins only after everybody was told the result of the one before it.
+next of the same key begins only after everybody was told the result of the one before it, and begins even if
+telling it failed. What a sequence leaves as its follow-up comes right after that, before all that wait.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
 from typing import Any, TypeVar
 
 from kbroker.storage.pending import Pending
+
+logger = logging.getLogger("kbroker.coordinators")
 
 T = TypeVar("T")
 Steps = Generator[Pending[Any], None, T]
@@ -56,9 +60,15 @@ class Turns:
         """Run the sequence that `begin` makes, once those of this key before it are done."""
         answer: Pending[T] = Pending()
 
+        def tell(result: Pending[T]) -> None:
+            try:
+                answer.follow(result)
+            except Exception:
+                logger.exception("%s: a result could not be told", key)
+
         def start() -> Pending[T]:
             result = run(begin())
-            result.then(answer.follow)
+            result.then(tell)
             return result
 
         line = self._lines.get(key)
@@ -68,6 +78,10 @@ class Turns:
         else:
             line.append(start)
         return answer
+
+    def follow_up(self, key: Hashable, begin: Callable[[], Steps[Any]]) -> None:
+        """From within a sequence of this key: what is to be done as soon as its result was told."""
+        self._lines[key].appendleft(lambda: run(begin()))
 
     def _serve(self, key: Hashable) -> None:
         line = self._lines[key]

@@ -18,15 +18,17 @@ from tests.support.raw_client import RawClient
 
 
 class ServerProcess:
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None, module: str = "kbroker") -> None:
+        """`module`: what to run, if it is kbroker with something of the test's own."""
         self.arguments = arguments
+        self.module = module
         self.env = {**os.environ, **(env or {})}
         self.address = ("", 0)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "kbroker", "serve", *self.arguments]
+        command = [sys.executable, "-m", self.module, "serve", *self.arguments]
         if "--port" not in self.arguments:
             command += ["--port", str(self.address[1])]
         self._process = subprocess.Popen(

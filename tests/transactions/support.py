@@ -85,6 +85,9 @@ class Partitions:
             self.held.append(result)
         return result
 
+    def show_at_once(self, partitions: Collection[TopicPartition]) -> bool:
+        return self.held is None
+
     def markers(self, partition: TopicPartition) -> list[tuple[str, int]]:
         """The partition's markers: which way, and at which producer epoch."""
         return [

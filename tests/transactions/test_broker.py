@@ -163,6 +163,52 @@ def test_verification_can_be_switched_off(cluster: Cluster) -> None:
     assert produce_error(client.produce("topic", b"a", version=9)) == ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [(11, ErrorCode.NOT_ENOUGH_REPLICAS), (12, ErrorCode.INVALID_PRODUCER_EPOCH)],
+)
+def test_nothing_is_written_between_the_answer_and_the_markers(
+    cluster: Cluster, version: int, refusal: ErrorCode
+) -> None:
+    """As when it was sent together with EndTxn: it is executed as soon as that is answered."""
+    store = use_slow_store(cluster)
+    client = TransactionalClient(cluster)
+    client.init()
+    client.add("topic")
+    client.produce("topic", b"a", version=version)
+    codes: list[int] = []
+
+    def write_late(_: object) -> None:
+        assert cluster.broker.find_log("topic", 0).last_stable_offset == 0
+        answer = client.produce("topic", b"late", version=version)
+        if isinstance(answer, Pending):
+            answer.then(lambda settled: codes.append(produce_error(settled.result())))
+        else:
+            codes.append(produce_error(answer))
+
+    store.held = True
+    client.end(version=5 if version == 12 else 4).then(write_late)
+    store.finish(1)
+    assert codes == [refusal]
+    assert values(cluster) == [b"a"]
+    assert last_stable_offset(cluster) == 2
+
+
+@pytest.mark.parametrize("topic", ["topic", "synced"])
+def test_who_asks_after_the_answer_sees_the_transaction(cluster: Cluster, topic: str) -> None:
+    store = use_slow_store(cluster)
+    cluster.create("synced", **{"flush.messages": "1"})
+    client = TransactionalClient(cluster)
+    client.init()
+    client.produce(topic, b"a")
+    store.held = True
+    ending = client.end()
+    assert not ending.done
+    store.finish(1)
+    assert ending.result().error_code == ErrorCode.NONE
+    assert committed_values(cluster.broker.find_log(topic, 0)) == [b"a"]
+
+
 # offsets
 
 

@@ -1,12 +1,14 @@
 """The broker dies at every step that transactions leave on the disk: each is there wholly or not at all.
 
-Real files, a real catalog. One run counts the steps (operations on log files, commits of the catalog); then
-there is a run that dies before each of them, one that dies in the middle of each write to a log, and one that
-dies after each commit, and what a restart makes of it is looked at.
+Real files, a real catalog. One run counts the steps (operations on log files, commits of the catalog, entries
+of its journal); then there is a run that dies before each of them, one that dies in the middle of each write
+to a log or the journal, and one that dies after each commit or entry, and what a restart makes of it is
+looked at.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from kbroker.broker import Broker
 from kbroker.budget import Budget
 from kbroker.catalog.database import Database
+from kbroker.catalog.journal import Journal
 from kbroker.config.settings import Settings
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
@@ -51,6 +54,30 @@ class MortalDatabase(Database):
         return written
 
 
+class MortalJournal(Journal):
+    """A journal of transactions whose process dies before, in or after one of its entries."""
+
+    target = -1
+    kind = ""
+    entries = 0
+
+    def append(self, payload: bytes) -> int:
+        number = MortalJournal.entries
+        MortalJournal.entries += 1
+        if number != self.target:
+            return super().append(payload)
+        if self.kind != "before entry":
+            super().append(payload)
+        if self.kind == "torn entry":
+            file = self._files[self._current]
+            os.ftruncate(file._fd, file.size - len(payload) // 2)
+        raise Crash
+
+    @classmethod
+    def die(cls, kind: str = "", target: int = -1) -> None:
+        cls.kind, cls.target, cls.entries = kind, target, 0
+
+
 class FileCluster(Cluster):
     """A broker on files. What it is given decides where it dies."""
 
@@ -82,14 +109,14 @@ class Run:
         self.database = database
         self.version = version
         self.answered: list[int] = []
-        self.steps_of_setup = (0, 0)
+        self.steps_of_setup = (0, 0, 0)
 
     def live(self) -> None:
         cluster = FileCluster(self.path, self.files, self.database)
         cluster.create("topic", 2)
         client = TransactionalClient(cluster)
         client.init()
-        self.steps_of_setup = (len(self.files.operations), self.database.writes)
+        self.steps_of_setup = (len(self.files.operations), self.database.writes, MortalJournal.entries)
         produce_version, end_version = (12, 5) if self.version == 2 else (11, 4)
         for number, commit in enumerate((True, False, True)):
             if self.version != 2:
@@ -100,6 +127,7 @@ class Run:
                 client.produce("topic", value, value, partition=partition, version=produce_version)
             client.commit_offset(GROUP, "topic", number, version=5 if self.version == 2 else 4)
             self.answered.append(client.end(commit=commit, version=end_version).error_code)
+        cluster.broker.close()
 
     def die(self) -> None:
         self.files.abandon()
@@ -142,40 +170,46 @@ def check(run: Run) -> None:
     cluster.database.close()
 
 
-def steps(path: Path, version: int) -> tuple[range, range, list[str]]:
-    """The operations on files and the commits that come after the set-up."""
+def steps(path: Path, version: int) -> tuple[range, range, range, list[str]]:
+    """The operations on files, the commits and the entries that come after the set-up."""
     path.mkdir()
+    MortalJournal.die()
     files = FaultyFiles()
     run = Run(path, files, MortalDatabase(path / "catalog.sqlite"), version)
     run.live()
     run.die()
+    entries = MortalJournal.entries
     check(run)
-    first_operation, first_write = run.steps_of_setup
+    first_operation, first_write, first_entry = run.steps_of_setup
     return (
         range(first_operation, len(files.operations)),
         range(first_write, run.database.writes),
+        range(first_entry, entries),
         files.operations,
     )
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_crash_at_any_step_leaves_whole_transactions(tmp_path: Path, version: int) -> None:
-    operations, writes, names = steps(tmp_path / "counted", version)
+def test_a_crash_at_any_step_leaves_whole_transactions(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbroker.transactions.Journal", MortalJournal)
+    operations, writes, entries, names = steps(tmp_path / "counted", version)
     deaths: list[tuple[str, int]] = [("crash", number) for number in operations]
     deaths += [("torn", number) for number in operations if names[number].startswith("write")]
     deaths += [("before", number) for number in writes] + [("after", number) for number in writes]
-    assert len(writes) >= 9  # each transaction begins, is decided and is complete
+    deaths += [(kind, number) for kind in ("before entry", "torn entry", "after entry") for number in entries]
+    assert len(entries) >= 7  # each transaction begins and is decided, the last is complete
     for kind, number in deaths:
         path = tmp_path / f"{kind}-{number}"
         path.mkdir()
-        on_file = kind in ("crash", "torn")
-        files = FaultyFiles(number, kind) if on_file else FaultyFiles()
-        catalog = path / "catalog.sqlite"
-        database = (
-            MortalDatabase(catalog) if on_file else MortalDatabase(catalog, number, after=kind == "after")
-        )
+        files = FaultyFiles(number, kind) if kind in ("crash", "torn") else FaultyFiles()
+        on_commit = number if kind in ("before", "after") else -1
+        database = MortalDatabase(path / "catalog.sqlite", on_commit, after=kind == "after")
+        MortalJournal.die(kind, number if kind.endswith("entry") else -1)
         run = Run(path, files, database, version)
         with pytest.raises(Crash):
             run.live()
         run.die()
+        MortalJournal.die()
         check(run)

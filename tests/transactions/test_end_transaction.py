@@ -31,7 +31,64 @@ def test_ending_tells_every_partition_and_completes(simulation: Simulation, comm
     assert simulation.partitions.markers(T0) == simulation.partitions.markers(T1) == [marker]
     assert simulation.transaction.state is COMPLETE[commit]
     assert simulation.transaction.partitions == frozenset()
+
+
+def test_that_it_is_complete_is_stored_a_second_later(simulation: Simulation, commit: bool) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.end(producer, commit=commit)
+    assert simulation.store.load() != [simulation.transaction]
+    simulation.pass_time(1000)
     assert simulation.store.load() == [simulation.transaction]
+
+
+def test_that_it_is_complete_is_stored_when_the_broker_stops(simulation: Simulation, commit: bool) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.end(producer, commit=commit)
+    simulation.coordinator.close()
+    assert simulation.store.load() == [simulation.transaction]
+
+
+def test_what_begins_the_next_transaction_is_stored_in_place_of_complete(simulation: Simulation) -> None:
+    producer = simulation.init()
+    for _ in range(2):
+        simulation.add(producer, T0)
+        simulation.commit(producer)
+    simulation.add(producer, T0)
+    simulation.pass_time(2000)
+    assert TransactionState.COMPLETE_COMMIT not in simulation.store.history
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.ONGOING
+
+
+def test_complete_is_not_stored_over_what_is_on_its_way(simulation: Simulation) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.commit(producer)
+    simulation.store.held = True
+    adding = simulation.begin_add(producer, T1)
+    simulation.pass_time(2000)
+    simulation.store.finish()
+    assert adding.done
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.ONGOING
+
+
+def test_complete_is_stored_after_all_if_the_next_transaction_could_not_be(simulation: Simulation) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.commit(producer)
+    simulation.store.held = True
+    adding = simulation.begin_add(producer, T1)
+    simulation.pass_time(2000)
+    simulation.store.finish(error=OSError("no space"))
+    with pytest.raises(CoordinatorNotAvailable):
+        adding.result()
+    simulation.store.held = False
+    simulation.pass_time(1000)
+    assert simulation.store.load() == [simulation.transaction]
+    assert simulation.transaction.state is TransactionState.COMPLETE_COMMIT
 
 
 def test_nobody_is_told_before_the_decision_is_stored(simulation: Simulation, commit: bool) -> None:
@@ -59,6 +116,39 @@ def test_a_decision_that_could_not_be_stored_is_none(simulation: Simulation, com
     assert not simulation.partitions.told
     simulation.end(producer, commit=not commit)
     assert simulation.transaction.state is COMPLETE[not commit]
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_answer_comes_before_the_partitions_are_told(simulation: Simulation, version: int) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0, version=version)
+    simulation.store.held = True
+    told_before: list[int] = []
+    ending = simulation.begin_end(producer, version=version)
+    ending.then(lambda _: told_before.append(len(simulation.partitions.told)))
+    simulation.store.finish(1)
+    assert told_before == [0]
+    assert simulation.partitions.markers(T0) == [("commit", version // 2)]
+
+
+def test_a_request_sent_at_the_answer_is_served_after_the_partitions_are_told(
+    simulation: Simulation, commit: bool
+) -> None:
+    producer = simulation.init()
+    simulation.add(producer, T0)
+    simulation.store.held = True
+    told_before: list[int] = []
+
+    def go_on(_: object) -> None:
+        adding = simulation.begin_add(producer, T1)
+        adding.then(lambda _: told_before.append(len(simulation.partitions.told)))
+
+    simulation.begin_end(producer, commit=commit).then(go_on)
+    simulation.store.finish(1)
+    simulation.store.held = False
+    simulation.store.finish()
+    assert told_before == [1]
+    assert simulation.transaction.partitions == {T1}
 
 
 def test_the_answer_waits_until_the_partitions_show_it(simulation: Simulation) -> None:

@@ -74,6 +74,64 @@ def test_a_turn_that_fails_lets_the_next_begin() -> None:
         failed.result()
 
 
+def test_a_follow_up_comes_after_the_result_was_told_and_before_those_that_wait() -> None:
+    turns = Turns()
+    gate: Pending[None] = Pending()
+    log: list[str] = []
+
+    def first() -> Steps[str]:
+        turns.follow_up("a", follow_up)
+        return "first is told"
+        yield
+
+    def follow_up() -> Steps[None]:
+        log.append("follow-up begins")
+        yield from wait(gate)
+        log.append("follow-up ends")
+
+    def second() -> Steps[None]:
+        log.append("second")
+        return
+        yield
+
+    def told(result: Pending[str]) -> None:
+        log.append(result.result())
+        turns.take("a", second)  # asked for by who was told
+
+    held: Pending[None] = Pending()
+    turns.take("a", lambda: wait(held))
+    turns.take("a", first).then(told)
+    held.resolve(None)
+    assert log == ["first is told", "follow-up begins"]
+    gate.resolve(None)
+    assert log[2:] == ["follow-up ends", "second"]
+    assert "a" not in turns
+
+
+def test_what_follows_is_done_even_if_the_result_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
+    turns = Turns()
+    gate: Pending[None] = Pending()
+    done: list[str] = []
+
+    def first() -> Steps[None]:
+        yield from wait(gate)
+        turns.follow_up("a", lambda: note("follow-up"))
+
+    def note(what: str) -> Steps[None]:
+        done.append(what)
+        return
+        yield
+
+    def broken(_: Pending[None]) -> None:
+        raise ValueError("on purpose")
+
+    turns.take("a", first).then(broken)
+    turns.take("a", lambda: note("second"))
+    gate.resolve(None)
+    assert done == ["follow-up", "second"]
+    assert "on purpose" in caplog.text
+
+
 def test_a_thousand_waiting_turns_that_need_no_wait() -> None:
     turns = Turns()
     gate: Pending[None] = Pending()

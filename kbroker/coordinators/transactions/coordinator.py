@@ -5,10 +5,12 @@ Invariants:
 - Requests of one transactional id are served one at a time, in the order they came. Where Kafka answers
   CONCURRENT_TRANSACTIONS because a write is under way, the request waits here; it gets that answer when the
   transaction before it cannot be ended yet, or was ended on its behalf.
-- EndTxn is answered once the decision is stored and every partition shows it; if some partition cannot
-  take its marker now, once it is stored. Such partitions are told again until they all are; only then is the
-  transaction complete. That it is complete is stored without waiting for it: should that be lost, the
-  partitions are told once more at the next start, which does no harm.
+- EndTxn is answered once the decision is stored, and the partitions are told right after it: before anything
+  that is sent after the answer can be served. Where being told is not enough to show it (the disk is waited
+  for), it is answered once they show it. A partition that cannot take its marker now does not hold up the
+  answer; it is told again until it has, and only then is the transaction complete.
+- That it is complete is stored a second later, unless the transactional id has changed again by then: should
+  that be lost, the partitions are told once more at the next start, which does no harm.
 
 Every method that takes `now_ms` tells the timers the time. `tick` does what is due; `next_deadline` says
 when.
@@ -51,8 +53,10 @@ logger = logging.getLogger("kbroker.transactions")
 NO_PRODUCER = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
 
 _RETRY_MS = 1000
+_STORE_COMPLETE_MS = 1000
 _TIMEOUTS_KEY = ("transaction-timeouts",)
 _EXPIRY_KEY = ("transactional-id-expiry",)
+_COMPLETE_KEY = ("transactions-complete",)
 
 
 class TransactionCoordinator:
@@ -60,6 +64,7 @@ class TransactionCoordinator:
         self._environment = environment
         self._timers = environment.timers
         self._transactions: dict[str, Transaction] = {}
+        self._complete: dict[str, Transaction] = {}  # which the store has as decided only
         self._turns = Turns()
 
     def load(self, now_ms: int) -> None:
@@ -72,6 +77,11 @@ class TransactionCoordinator:
                 self._tell_again(transaction, transaction.partitions)
         self._schedule_timeouts(now_ms)
         self._schedule_expiry(now_ms)
+
+    def close(self) -> None:
+        """Store what is held back."""
+        self._store_complete()
+        self._environment.store.close()
 
     # time
 
@@ -171,6 +181,11 @@ class TransactionCoordinator:
             for partition in partitions
         }
 
+    def is_being_ended(self, transactional_id: str) -> bool:
+        """Whether its end is decided, but some partition does not know of it yet."""
+        transaction = self._transactions.get(transactional_id)
+        return transaction is not None and transaction.is_prepared
+
     def _of_producer(self, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
         transaction = self._transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer.producer_id:
@@ -231,7 +246,12 @@ class TransactionCoordinator:
     def _conclude(self, prepared: Transaction) -> Steps[Transaction]:
         """Store the decision, and have it carried out; returns what the transaction becomes by that."""
         yield from self._save(prepared)
-        yield from self._tell(prepared, prepared.partitions)
+        if self._environment.participants.show_at_once(prepared.partitions):
+            self._turns.follow_up(
+                prepared.transactional_id, lambda: self._tell(prepared, prepared.partitions)
+            )
+        else:
+            yield from self._tell(prepared, prepared.partitions)
         return prepared.completed(self._timers.now_ms)
 
     def _tell(self, prepared: Transaction, partitions: Collection[TopicPartition]) -> Steps[None]:
@@ -250,10 +270,22 @@ class TransactionCoordinator:
             return
         completed = prepared.completed(self._timers.now_ms)
         self._transactions[prepared.transactional_id] = completed
-        self._environment.store.save(completed)
+        self._store_later(completed)
 
     def _tell_again(self, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
         self._turns.take(prepared.transactional_id, lambda: self._tell(prepared, partitions))
+
+    def _store_later(self, completed: Transaction) -> None:
+        """Most producers begin the next transaction before that, which is then stored in its place."""
+        self._complete[completed.transactional_id] = completed
+        self._timers.schedule_if_absent(
+            _COMPLETE_KEY, self._timers.now_ms + _STORE_COMPLETE_MS, lambda _: self._store_complete()
+        )
+
+    def _store_complete(self) -> None:
+        complete, self._complete = self._complete, {}
+        for transaction in complete.values():
+            self._environment.store.save(transaction)
 
     # timeouts
 
@@ -290,6 +322,7 @@ class TransactionCoordinator:
         transaction = self._transactions.get(transactional_id)
         expiration_ms = self._environment.settings.transactional_id_expiration_ms
         if transaction is not None and transaction.is_expired(self._timers.now_ms, expiration_ms):
+            self._complete.pop(transactional_id, None)
             yield from wait(self._environment.store.delete(transactional_id))
             del self._transactions[transactional_id]
 
@@ -321,9 +354,12 @@ class TransactionCoordinator:
 
     def _save(self, transaction: Transaction) -> Steps[None]:
         """Store the change; it counts from then on."""
+        completed = self._complete.pop(transaction.transactional_id, None)
         try:
             yield from wait(self._environment.store.save(transaction))
         except Exception as error:
+            if completed is not None:
+                self._store_later(completed)
             raise CoordinatorNotAvailable(f"the transaction could not be stored: {error}") from error
         self._transactions[transaction.transactional_id] = transaction
 

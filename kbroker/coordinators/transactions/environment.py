@@ -27,6 +27,10 @@ class Participants(Protocol):
         """
         ...
 
+    def show_at_once(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether those of them that can be told show it when `end` returns."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:

@@ -1,7 +1,7 @@
 """How the transaction coordinator keeps its state: the interface, and an implementation in memory.
 
 Invariants: every write is atomic; writes take effect in the order they are called; a returned Pending
-settles, on the caller's thread, when the write is durable.
+settles, on the caller's thread, when the write would survive the process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ class TransactionStore(Protocol):
 
     def delete(self, transactional_id: str) -> Pending[None]: ...
 
+    def close(self) -> None:
+        """Nothing more is saved."""
+        ...
+
 
 class MemoryTransactionStore:
     """For brokers without a data directory, and for tests."""
@@ -40,3 +44,6 @@ class MemoryTransactionStore:
     def delete(self, transactional_id: str) -> Pending[None]:
         self._transactions.pop(transactional_id, None)
         return Pending.resolved(None)
+
+    def close(self) -> None:
+        pass

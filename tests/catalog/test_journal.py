@@ -1,0 +1,168 @@
+"""The journal of changes: whole entries in their order, whatever happened to the end of the file."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.journal import Entry, Journal
+
+NAMES = ("a.journal", "b.journal")
+
+
+def payload(number: int) -> bytes:
+    return b"change %d" % number
+
+
+def fill(directory: Path, count: int) -> Journal:
+    journal = Journal(directory, NAMES)
+    journal.read(0)
+    for number in range(1, count + 1):
+        assert journal.append(payload(number)) == number
+    return journal
+
+
+def entries(directory: Path, after: int = 0) -> list[Entry]:
+    journal = Journal(directory, NAMES)
+    try:
+        return journal.read(after)
+    finally:
+        journal.close()
+
+
+def test_entries_are_read_as_they_were_appended(tmp_path: Path) -> None:
+    fill(tmp_path, 3).close()
+    assert entries(tmp_path) == [(number, payload(number)) for number in (1, 2, 3)]
+    assert [entry.sequence for entry in entries(tmp_path, after=2)] == [3]
+
+
+def test_an_entry_may_be_empty(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, NAMES)
+    journal.append(b"")
+    journal.close()
+    assert entries(tmp_path) == [(1, b"")]
+
+
+def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
+    fill(tmp_path, 3).close()
+    journal = Journal(tmp_path, NAMES)
+    journal.read(0)
+    assert journal.append(payload(4)) == 4
+    journal.close()
+    journal = Journal(tmp_path, NAMES)
+    assert journal.read(after=9) == []
+    assert journal.append(payload(10)) == 10
+    journal.close()
+
+
+def test_the_files_take_turns_and_are_emptied(tmp_path: Path) -> None:
+    journal = fill(tmp_path, 2)
+    journal.turn()
+    journal.append(payload(3))
+    journal.turn()  # the other one is still needed
+    journal.append(payload(4))
+    assert all((tmp_path / name).stat().st_size for name in NAMES)
+    assert [entry.sequence for entry in entries(tmp_path)] == [1, 2, 3, 4]
+    journal.forget(2)
+    assert [(tmp_path / name).stat().st_size > 0 for name in NAMES] == [False, True]
+    journal.forget(3)
+    assert [entry.sequence for entry in entries(tmp_path)] == [3, 4]
+    journal.forget(4)
+    assert entries(tmp_path) == []
+    assert journal.size_bytes == 0
+    journal.close()
+
+
+def test_wherever_the_file_is_cut_the_whole_entries_are_there_and_more_can_follow(tmp_path: Path) -> None:
+    fill(tmp_path, 3).close()
+    path = tmp_path / NAMES[0]
+    whole = path.read_bytes()
+    seen = set()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        journal = Journal(tmp_path, NAMES)
+        found = [entry.sequence for entry in journal.read(0)]
+        assert found == list(range(1, len(found) + 1))
+        seen.add(len(found))
+        journal.append(payload(77))
+        journal.close()
+        assert entries(tmp_path)[-1] == (len(found) + 1, payload(77))
+    assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("garbage", [bytes(100), b"\xff" * 100, bytes(8) + b"12345678"])
+def test_garbage_behind_the_entries_is_cut(tmp_path: Path, garbage: bytes) -> None:
+    fill(tmp_path, 2).close()
+    with (tmp_path / NAMES[0]).open("ab") as file:
+        file.write(garbage)
+    journal = Journal(tmp_path, NAMES)
+    assert len(journal.read(0)) == 2
+    journal.append(payload(3))
+    journal.close()
+    assert len(entries(tmp_path)) == 3
+
+
+def test_a_changed_byte_ends_what_is_read(tmp_path: Path) -> None:
+    fill(tmp_path, 2).close()
+    path = tmp_path / NAMES[0]
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    assert [entry.sequence for entry in entries(tmp_path)] == [1]
+
+
+def test_what_does_not_fit_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = fill(tmp_path, 1)
+    write = os.pwrite
+    asked: list[int] = []
+
+    def half(fd: int, data: bytes, position: int) -> int:
+        asked.append(position)
+        if len(asked) > 1:
+            raise OSError(errno.ENOSPC, "no space left")
+        return write(fd, data[: len(data) // 2], position)
+
+    monkeypatch.setattr(os, "pwrite", half)
+    with pytest.raises(CatalogFull):
+        journal.append(payload(2))
+    monkeypatch.undo()
+    assert not journal.broken
+    assert journal.append(payload(3)) == 2
+    journal.close()
+    assert entries(tmp_path)[-1] == (2, payload(3))
+
+
+def test_what_can_be_neither_written_nor_undone_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = fill(tmp_path, 1)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    monkeypatch.setattr(os, "ftruncate", fail)
+    with pytest.raises(CatalogError):
+        journal.append(payload(2))
+    assert journal.broken
+    monkeypatch.undo()
+    journal.close()
+
+
+def test_a_closed_journal_touches_no_file(tmp_path: Path) -> None:
+    """Its descriptors may be those of others by now."""
+    journal = fill(tmp_path, 1)
+    journal.close()
+    journal.close()
+    with (tmp_path / "other").open("wb") as other:
+        other.write(b"other")
+        other.flush()
+        with pytest.raises(CatalogError):
+            journal.append(payload(2))
+        journal.forget(1)
+    assert (tmp_path / "other").read_bytes() == b"other"
+    assert entries(tmp_path) == [(1, payload(1))]

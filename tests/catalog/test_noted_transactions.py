@@ -1,0 +1,317 @@
+"""Transactions that are noted first and folded later: the same as if each had been written at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kbroker.catalog.database import CatalogFull, Database
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import TRANSACTION_JOURNALS, transactions_are_stored
+from kbroker.catalog.transactions import CatalogTransactionStore
+from kbroker.coordinators.transactions.transaction import Transaction
+from kbroker.storage.pending import Pending
+
+IDS = st.sampled_from(["a", "b", "c"])
+
+
+def transaction(transactional_id: str, number: int) -> Transaction:
+    return Transaction(transactional_id + "n" * 9000, number, 0, 60_000, number)  # more than a page
+
+
+class ManualTimers:
+    """What is to be done soon or later is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.due_soon: list[Callable[[], None]] = []
+        self.due_later: list[Callable[[], None]] = []
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self.due_soon.append(callback)
+
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
+        self.due_later.append(callback)
+        return lambda: self.due_later.remove(callback)
+
+    def end_turn(self) -> None:
+        due, self.due_soon = self.due_soon, []
+        for callback in due:
+            callback()
+
+    def fire(self) -> None:
+        due, self.due_later = self.due_later, []
+        for callback in due:
+            callback()
+
+
+class SlowDatabase(Database):
+    """Writes at once; or, while `held`, when the test says so, in their order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.held = False
+        self.waiting: list[tuple[Callable[[sqlite3.Connection], Any], Pending[Any]]] = []
+
+    def write(self, function: Callable[[sqlite3.Connection], Any]) -> Pending[Any]:
+        if not self.held:
+            return super().write(function)
+        result: Pending[Any] = Pending()
+        self.waiting.append((function, result))
+        return result
+
+    def finish(self) -> None:
+        self.held = False
+        while self.waiting:
+            function, result = self.waiting.pop(0)
+            super().write(function).then(result.follow)
+
+
+class Store:
+    """A store in a directory, opened as a start of the broker does."""
+
+    def __init__(self, directory: Path, *, notes: bool = True) -> None:
+        self.database = SlowDatabase(directory / "catalog.sqlite")
+        stored = transactions_are_stored(self.database)
+        self.journal = Journal(directory, TRANSACTION_JOURNALS)
+        self.timers = ManualTimers()
+        self.store = CatalogTransactionStore(
+            self.database, self.journal, self.timers if notes else None, stored=stored
+        )
+        self.loaded = {each.transactional_id[0]: each for each in self.store.load()}
+
+    def save(self, transaction: Transaction) -> Pending[None]:
+        saved = self.store.save(transaction)
+        self.timers.end_turn()
+        return saved
+
+    def read(self, query: str) -> list[tuple[object, ...]]:
+        return self.database.read(lambda connection: connection.execute(query).fetchall())
+
+    def fill_disk(self) -> None:
+        (pages,) = self.read("PRAGMA page_count")[0]
+        self.read(f"PRAGMA max_page_count={pages}")
+        self.database.read(_fill_free_pages)
+
+    def make_room(self) -> None:
+        self.read("PRAGMA max_page_count=1000000")
+        self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
+
+    def stop(self) -> None:
+        self.store.close()
+        self.database.close()
+
+    def crash(self) -> None:
+        """The process is gone: nothing is folded, nothing is closed in order."""
+        self.journal.close()
+        self.database._connection.close()
+
+
+def _fill_free_pages(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("CREATE TABLE IF NOT EXISTS filler (data)")
+        while True:
+            connection.execute("INSERT INTO filler VALUES (?)", (bytes(200),))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+
+
+class NotedTransactions(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = TemporaryDirectory()
+        self.expected: dict[str, Transaction] = {}
+        self.number = 0
+        self.full = False
+        self.open()
+
+    def open(self) -> None:
+        self.opened = Store(Path(self.directory.name))
+        assert self.opened.loaded == self.expected
+
+    @rule(transactional_id=IDS)
+    def save(self, transactional_id: str) -> None:
+        self.number += 1
+        saved = transaction(transactional_id, self.number)
+        self.opened.save(saved).result()
+        self.expected[transactional_id] = saved
+
+    @rule(transactional_id=IDS, then_save=st.booleans(), then_fold=st.booleans())
+    def delete(self, transactional_id: str, then_save: bool, then_fold: bool) -> None:
+        """What comes after it may come before it is done."""
+        self.opened.database.held = True
+        deleted = self.opened.store.delete(transactional_id + "n" * 9000)
+        expected = {key: value for key, value in self.expected.items() if key != transactional_id}
+        if then_save:
+            self.save(transactional_id)
+            expected[transactional_id] = self.expected[transactional_id]
+        if then_fold:
+            self.opened.timers.fire()
+        self.opened.database.finish()
+        try:
+            deleted.result()
+        except CatalogFull:
+            assert self.full
+        else:
+            self.expected = expected
+
+    @rule()
+    def fold(self) -> None:
+        self.opened.timers.fire()
+
+    @rule()
+    def disk_fills(self) -> None:
+        if not self.full:
+            self.opened.fill_disk()
+            self.full = True
+
+    @rule()
+    def disk_has_room(self) -> None:
+        if self.full:
+            self.opened.make_room()
+            self.full = False
+
+    @rule()
+    def crash(self) -> None:
+        self.disk_has_room()
+        self.opened.crash()
+        self.open()
+
+    @rule()
+    def restart(self) -> None:
+        self.disk_has_room()
+        self.opened.stop()
+        assert not any((Path(self.directory.name) / name).stat().st_size for name in TRANSACTION_JOURNALS)
+        self.open()
+
+    @invariant()
+    def what_is_noted_is_to_be_folded(self) -> None:
+        if self.opened.journal.size_bytes:
+            assert self.opened.timers.due_later
+
+    def teardown(self) -> None:
+        self.opened.crash()
+        self.directory.cleanup()
+
+
+NotedTransactions.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestNotedTransactions = NotedTransactions.TestCase
+
+
+def test_a_save_is_done_after_the_turn_in_which_it_was_asked_for(tmp_path: Path) -> None:
+    """Who asked goes on first: so an answer can be on its way before what follows from it."""
+    opened = Store(tmp_path)
+    saved = opened.store.save(transaction("a", 1))
+    assert not saved.done
+    opened.timers.end_turn()
+    assert saved.done
+    opened.crash()
+
+
+def test_many_saves_are_one_transaction_of_the_database(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    before = opened.database.commits
+    for number in range(100):
+        opened.save(transaction("ab"[number % 2], number)).result()
+    opened.timers.fire()
+    assert opened.database.commits - before == 1
+    assert opened.read("SELECT producer_id FROM transactions ORDER BY 1") == [(98,), (99,)]
+    assert opened.journal.size_bytes == 0
+    opened.stop()
+
+
+def test_a_save_that_finds_no_room_fails_and_the_next_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", _no_room)
+        failed = opened.save(transaction("a", 2))
+        with pytest.raises(CatalogFull):
+            failed.result()
+    opened.save(transaction("b", 3)).result()
+    opened.crash()
+    again = Store(tmp_path)
+    assert again.loaded == {"a": transaction("a", 1), "b": transaction("b", 3)}
+    again.stop()
+
+
+def test_a_journal_that_is_broken_is_done_without(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    opened.journal.broken = True
+    opened.save(transaction("a", 2)).result()
+    opened.save(transaction("b", 3)).result()
+    opened.crash()
+    again = Store(tmp_path)
+    assert again.loaded == {"a": transaction("a", 2), "b": transaction("b", 3)}
+    again.stop()
+
+
+def test_without_timers_the_journal_is_read_but_not_written(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    opened.crash()
+    again = Store(tmp_path, notes=False)
+    assert again.loaded == {"a": transaction("a", 1)}
+    again.save(transaction("a", 2)).result()
+    assert again.journal.size_bytes == 0
+    again.stop()
+    last = Store(tmp_path)
+    assert last.loaded == {"a": transaction("a", 2)}
+    last.stop()
+
+
+def test_after_the_last_one_was_deleted_more_can_be_noted(tmp_path: Path) -> None:
+    """The numbers of the entries go on where they were, though there is nothing to load."""
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    opened.store.delete("a" + "n" * 9000).result()
+    opened.stop()
+    again = Store(tmp_path)
+    assert again.loaded == {}
+    again.save(transaction("a", 2)).result()
+    again.crash()
+    last = Store(tmp_path)
+    assert last.loaded == {"a": transaction("a", 2)}
+    last.stop()
+
+
+def _no_room(*_: object) -> int:
+    raise CatalogFull("no room")
+
+
+def test_what_is_deleted_does_not_come_back_with_what_is_folded_meanwhile(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    opened.database.held = True
+    deleted = opened.store.delete("a" + "n" * 9000)
+    opened.timers.fire()
+    opened.database.finish()
+    deleted.result()
+    opened.stop()
+    again = Store(tmp_path)
+    assert again.loaded == {}
+    again.stop()
+
+
+def test_what_is_noted_while_others_are_folded_stays_noted(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    opened.save(transaction("a", 1)).result()
+    opened.database.held = True
+    opened.timers.fire()
+    opened.save(transaction("a", 2)).result()
+    opened.database.finish()
+    opened.crash()
+    again = Store(tmp_path)
+    assert again.loaded == {"a": transaction("a", 2)}
+    again.stop()

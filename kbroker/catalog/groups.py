@@ -13,10 +13,11 @@ import base64
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kbroker.catalog.database import Database
-from kbroker.catalog.offset_journal import OffsetJournal, Row
+from kbroker.catalog.journal_entry import Entry
+from kbroker.catalog.offset_journal import OffsetJournal
 from kbroker.catalog.stored import FOLDED
 from kbroker.coordinators.groups.store import (
     CommittedOffset,
@@ -31,13 +32,6 @@ from kbroker.storage.pending import Pending
 _OFFSET = (
     "committed_offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, sequence"
 )
-
-
-class _Noted(NamedTuple):
-    """Rows, and the last entry of the journal that they come from."""
-
-    sequence: int
-    rows: Collection[Row]
 
 
 class CatalogGroupStore:
@@ -57,27 +51,25 @@ class CatalogGroupStore:
         self._journal = journal
         self._notes = notes
         self._stored = stored
-        self._noted: dict[Row, Row] = {}  # by group, topic and partition: the last one counts
-        self._unfolded: list[_Noted] = []  # on their way to the table, or to be tried again
+        self._noted: dict[str, dict[TopicPartition, CommittedOffset]] = {}  # the last of each partition
+        self._unfolded: list[Entry] = []  # on their way to the table, or to be tried again
 
     def load(self) -> StoredGroups:
         if not self._stored:
             return StoredGroups()
         if self._journal is not None:
             folded = self._database.read(_folded)
-            for sequence, rows in self._journal.read(folded):
-                self._unfolded.append(_Noted(sequence, rows))
+            self._unfolded += self._journal.read(folded)
             self.fold().result()
             self._journal.forget(self._journal.sequence)
         return self._database.read(_load)
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
-        if self._journal is None or not self._notes or self._journal.broken:
+    def note_offsets(self, group_id: str, offsets: Offsets) -> bool:
+        journal = self._journal
+        if journal is None or not self._notes or journal.broken:
             return False
-        rows = _rows(groups)
-        self._journal.append(rows)
-        for row in rows:
-            self._noted[row[:3]] = row
+        journal.append({group_id: offsets})
+        self._noted.setdefault(group_id, {}).update(offsets)
         return True
 
     def fold(self) -> Pending[None]:
@@ -118,8 +110,7 @@ class CatalogGroupStore:
         return self._write(write)
 
     def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
-        rows = _rows(groups)
-        return self._write(lambda connection: _insert(connection, rows))
+        return self._write(lambda connection: _insert(connection, groups))
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         rows = [(group_id, *partition) for partition in partitions]
@@ -165,19 +156,19 @@ class CatalogGroupStore:
         """A write that comes after everything noted so far, which it takes along."""
         journal = self._journal
         if journal is not None and self._noted:
-            self._unfolded.append(_Noted(journal.sequence, self._noted.values()))
+            self._unfolded.append(Entry(journal.sequence, self._noted))
             self._noted = {}
             journal.turn()
         if not self._unfolded:
             return self._database.write(function)
-        batches = tuple(self._unfolded)
+        entries = tuple(self._unfolded)
 
         def write(connection: sqlite3.Connection) -> None:
-            _fold(connection, batches)
+            _fold(connection, entries)
             function(connection)
 
         written = self._database.write(write)
-        written.then(lambda done: self._forget(batches[-1].sequence, done))
+        written.then(lambda done: self._forget(entries[-1].sequence, done))
         return written
 
     def _forget(self, sequence: int, done: Pending[None]) -> None:
@@ -185,20 +176,17 @@ class CatalogGroupStore:
             done.result()
         except Exception:
             return  # the writer hears of it; here it stays unfolded, for the next write
-        self._unfolded = [batch for batch in self._unfolded if batch.sequence > sequence]
+        self._unfolded = [entry for entry in self._unfolded if entry.sequence > sequence]
         if self._journal is not None:
             self._journal.forget(sequence)
 
 
-def _rows(groups: Mapping[str, Offsets]) -> list[Row]:
-    return [
+def _insert(connection: sqlite3.Connection, groups: Mapping[str, Offsets]) -> None:
+    rows = (
         (group_id, *partition, *committed)
         for group_id, offsets in groups.items()
         for partition, committed in offsets.items()
-    ]
-
-
-def _insert(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
+    )
     connection.executemany("INSERT OR REPLACE INTO group_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
@@ -208,11 +196,11 @@ def _folded(connection: sqlite3.Connection) -> int:
     return int(found[0]) if found else 0
 
 
-def _fold(connection: sqlite3.Connection, batches: Collection[_Noted]) -> None:
+def _fold(connection: sqlite3.Connection, entries: Collection[Entry]) -> None:
     folded = _folded(connection)
-    for sequence, rows in batches:
+    for sequence, groups in entries:
         if sequence > folded:
-            _insert(connection, rows)
+            _insert(connection, groups)
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (FOLDED, str(sequence)))
 
 

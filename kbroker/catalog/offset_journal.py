@@ -4,8 +4,8 @@ A commit is written behind the last one, which costs microseconds and outlives t
 answered at once, and the catalog takes many of them in one transaction later. Two files take turns: while the
 catalog takes what one holds, new commits go to the other.
 
-An entry: length and CRC-32 of what follows, then JSON: its sequence number and its rows. Sequence numbers
-grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
+Sequence numbers of entries (see journal_entry) grow by one; the catalog remembers up to which it has them, so
+nothing is applied twice.
 
 Invariants: an entry that was appended is read again, whole and in its order, by whoever opens the directory
 next; one that could not be appended leaves nothing behind. A torn end is cut when it is read.
@@ -15,21 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import struct
-import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.journal_entry import Entry, encode, read_whole
 from kbroker.catalog.stored import JOURNALS
+from kbroker.coordinators.groups.store import Offsets
 
-Row = tuple[Any, ...]
-"""A row of group_offsets; of its values one, the topic id, is bytes."""
-
-_encode = json.JSONEncoder(separators=(",", ":"), default=bytes.hex).encode
-_HEAD = struct.Struct(">II")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -46,25 +40,25 @@ class OffsetJournal:
         """That of the last entry."""
         return self._sequence
 
-    def read(self, after: int) -> list[tuple[int, list[Row]]]:
+    def read(self, after: int) -> list[Entry]:
         """The entries with higher sequence numbers than `after`, and from now on number behind them."""
-        entries = sorted(entry for file in self._files for entry in file.entries() if entry[0] > after)
-        self._sequence = entries[-1][0] if entries else after
+        entries = [entry for file in self._files for entry in file.entries() if entry.sequence > after]
+        entries.sort(key=lambda entry: entry.sequence)
+        self._sequence = entries[-1].sequence if entries else after
         return entries
 
-    def append(self, rows: list[Row]) -> int:
-        """Note the rows; returns the sequence number."""
-        payload = _encode((self._sequence + 1, rows)).encode()
+    def append(self, groups: Mapping[str, Offsets]) -> int:
+        """Note the offsets; returns the sequence number."""
+        file, sequence = self._files[self._current], self._sequence + 1
         try:
-            self._files[self._current].append(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
+            file.append(encode(sequence, groups))
         except _NotUndone as error:
             self.broken = True
             raise _translated(error.reason) from error
         except OSError as error:
             raise _translated(error) from error
-        self._sequence += 1
-        self._files[self._current].last = self._sequence
-        return self._sequence
+        self._sequence = file.last = sequence
+        return sequence
 
     def turn(self) -> None:
         """Use the other file from now on, if nothing in it is needed any more."""
@@ -95,27 +89,19 @@ class _File:
         self.size = os.fstat(self._fd).st_size
         self.last = 0  # sequence number of the last entry
 
-    def entries(self) -> list[tuple[int, list[Row]]]:
+    def entries(self) -> list[Entry]:
         """All whole ones; what follows them is cut."""
-        data = os.pread(self._fd, self.size, 0) if self.size else b""
-        found = []
-        position = 0
-        while len(data) - position > _HEAD.size:
-            length, crc = _HEAD.unpack_from(data, position)
-            payload = data[position + _HEAD.size : position + _HEAD.size + length]
-            if not length or len(payload) < length or zlib.crc32(payload) != crc:
-                break
-            self.last, rows = json.loads(payload)
-            found.append((self.last, [_row(values) for values in rows]))
-            position += _HEAD.size + length
-        if position < self.size:
-            os.ftruncate(self._fd, position)
-            self.size = position
+        found, end = read_whole(os.pread(self._fd, self.size, 0))
+        if found:
+            self.last = found[-1].sequence
+        if end < self.size:
+            os.ftruncate(self._fd, end)
+            self.size = end
         return found
 
     def append(self, entry: bytes) -> None:
         try:
-            written = 0
+            written = os.pwrite(self._fd, entry, self.size)
             while written < len(entry):
                 written += os.pwrite(self._fd, entry[written:], self.size + written)
         except OSError as error:
@@ -124,7 +110,7 @@ class _File:
             except OSError as again:
                 raise _NotUndone(again) from error
             raise
-        self.size += len(entry)
+        self.size += written
 
     def clear(self) -> None:
         os.ftruncate(self._fd, 0)
@@ -132,14 +118,6 @@ class _File:
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-_TOPIC_ID = 8
-
-
-def _row(values: list[Any]) -> Row:
-    values[_TOPIC_ID] = bytes.fromhex(values[_TOPIC_ID])
-    return tuple(values)
 
 
 def _translated(error: OSError) -> CatalogError:

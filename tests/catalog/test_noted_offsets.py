@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.groups import CatalogGroupStore
+from kbroker.catalog.journal_entry import read_whole
 from kbroker.catalog.offset_journal import OffsetJournal
 from kbroker.catalog.stored import JOURNALS
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
+from tests.catalog.test_offset_journal import as_json
 
 GROUPS = st.sampled_from(["a", "b"])
 PARTITIONS = st.sampled_from([TopicPartition("t", number) for number in range(3)])
+SOME_PARTITIONS = st.sets(PARTITIONS, min_size=1)
+SHARES = st.floats(0, 0.999)
 
 
 def offset(value: int) -> CommittedOffset:
@@ -45,6 +53,18 @@ class Store:
         self.read("PRAGMA max_page_count=1000000")
         self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
 
+    def tear(self, share: float) -> object:
+        """Of what is appended from now on only this share gets into the file, then its disk is full."""
+        write = os.pwrite
+        left = [share]
+
+        def part(fd: int, data: bytes, position: int) -> int:
+            if not left:
+                raise OSError(errno.ENOSPC, "no space left")
+            return write(fd, data[: int(len(data) * left.pop())], position)
+
+        return patch("os.pwrite", part)
+
     def crash(self) -> None:
         """The process is gone: nothing is folded, nothing is closed in order."""
         self.journal.close()
@@ -59,6 +79,10 @@ def _fill_free_pages(connection: sqlite3.Connection) -> None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
             raise
+
+
+def _fail(*_: object) -> None:
+    raise OSError(errno.EIO, "input/output error")
 
 
 class NotedOffsets(RuleBasedStateMachine):
@@ -83,11 +107,23 @@ class NotedOffsets(RuleBasedStateMachine):
         self.value += 1
         return offset(self.value)
 
-    @rule(group=GROUPS, partition=PARTITIONS)
-    def note(self, group: str, partition: TopicPartition) -> None:
-        committed = self.next()
-        assert self.opened.store.note_offsets({group: {partition: committed}})
-        self.expected[group, partition] = committed
+    @rule(group=GROUPS, partitions=SOME_PARTITIONS)
+    def note(self, group: str, partitions: set[TopicPartition]) -> None:
+        offsets = {partition: self.next() for partition in partitions}
+        assert self.opened.store.note_offsets(group, offsets)
+        for partition, committed in offsets.items():
+            self.expected[group, partition] = committed
+
+    @rule(group=GROUPS, partitions=SOME_PARTITIONS, share=SHARES)
+    def note_without_room(self, group: str, partitions: set[TopicPartition], share: float) -> None:
+        with self.opened.tear(share), pytest.raises(CatalogFull):
+            self.opened.store.note_offsets(group, {partition: self.next() for partition in partitions})
+
+    @rule(group=GROUPS, partitions=SOME_PARTITIONS, share=SHARES)
+    def crash_within_a_note(self, group: str, partitions: set[TopicPartition], share: float) -> None:
+        with self.opened.tear(share), patch("os.ftruncate", _fail), pytest.raises(CatalogError):
+            self.opened.store.note_offsets(group, {partition: self.next() for partition in partitions})
+        self.crash()
 
     @rule(group=GROUPS, partition=PARTITIONS)
     def commit(self, group: str, partition: TopicPartition) -> None:
@@ -128,6 +164,16 @@ class NotedOffsets(RuleBasedStateMachine):
         self.open()
 
     @rule()
+    def crash_of_an_older_version(self) -> None:
+        """What stands in the journal is what it would have written."""
+        self.disk_has_room()
+        self.opened.crash()
+        for path in (Path(self.directory.name) / name for name in JOURNALS):
+            entries, _ = read_whole(path.read_bytes())
+            path.write_bytes(b"".join(as_json(*entry) for entry in entries))
+        self.open()
+
+    @rule()
     def restart(self) -> None:
         self.disk_has_room()
         self.opened.store.fold().result()
@@ -161,7 +207,7 @@ TestNotedOffsets = NotedOffsets.TestCase
 def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) -> None:
     opened = Store(tmp_path)
     partition = TopicPartition("t", 0)
-    opened.store.note_offsets({"a": {partition: offset(1)}})
+    opened.store.note_offsets("a", {partition: offset(1)})
     opened.fill_disk()
     failed = opened.store.fold()
     try:
@@ -182,13 +228,13 @@ def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) 
 
 def test_without_notes_the_journal_is_read_but_not_written(tmp_path: Path) -> None:
     opened = Store(tmp_path)
-    opened.store.note_offsets({"a": {TopicPartition("t", 0): offset(1)}})
+    opened.store.note_offsets("a", {TopicPartition("t", 0): offset(1)})
     opened.crash()
     database = Database(tmp_path / "catalog.sqlite")
     journal = OffsetJournal(tmp_path)
     store = CatalogGroupStore(database, journal, notes=False)
     assert store.load().offsets["a"][TopicPartition("t", 0)].offset == 1
-    assert not store.note_offsets({"a": {TopicPartition("t", 0): offset(2)}})
+    assert not store.note_offsets("a", {TopicPartition("t", 0): offset(2)})
     assert not any(file.size for file in journal._files)
     store.close()
     database.close()

@@ -220,10 +220,11 @@ class Crowd:
             member.generation_id,
         )
         offsets = self.simulation.coordinator.offsets
-        pending = offsets.commit(request, self.simulation.now_ms)
+        errors = offsets.commit(request, self.simulation.now_ms)
         offsets.close()  # commits of many members at once would wait for each other
-        for error in set(pending.result().values()) - {None}:
-            assert error is not None
+        if isinstance(errors, Pending):
+            errors = errors.result()
+        for error in set(errors.values()):
             self._take_error(member, error)
 
     # what must hold

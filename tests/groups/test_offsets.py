@@ -20,8 +20,9 @@ from kbroker.coordinators.groups.errors import (
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
-from kbroker.coordinators.groups.store import TopicPartition
+from kbroker.coordinators.groups.offsets import CommitErrors, CommitRequest, NewOffset
+from kbroker.coordinators.groups.store import MemoryGroupStore, TopicPartition
+from kbroker.storage.pending import Pending
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 0)
@@ -43,8 +44,13 @@ def commit(simulation, offset=1, partition=ORDERS, *, metadata="", leader_epoch=
 
 
 def commit_error(simulation, *arguments, **keywords) -> GroupError | None:
-    (error,) = commit(simulation, *arguments, **keywords).result().values()
-    return error
+    errors = commit(simulation, *arguments, **keywords)
+    return the_error(errors.result() if isinstance(errors, Pending) else errors)
+
+
+def the_error(errors: CommitErrors) -> GroupError | None:
+    assert len(errors) <= 1
+    return next(iter(errors.values()), None)
 
 
 def committed(simulation, partition=ORDERS, **keywords):
@@ -55,8 +61,7 @@ def committed(simulation, partition=ORDERS, **keywords):
 def transactional_commit(simulation, offset=1, partition=ORDERS, producer_id=PRODUCER, **request):
     request = CommitRequest(GROUP, [NewOffset(partition.topic, partition.partition, offset)], **request)
     pending = simulation.coordinator.offsets.commit_in_transaction(producer_id, request, simulation.now_ms)
-    (error,) = pending.result().values()
-    return error
+    return the_error(pending.result())
 
 
 # who may commit
@@ -138,9 +143,11 @@ def test_each_partition_has_its_own_result(simulation):
         NewOffset("nothing", 0, 5),
         NewOffset("orders", 1, 5, metadata="x" * 4097),
     ]
-    results = simulation.coordinator.offsets.commit(CommitRequest(GROUP, offsets), 0).result()
-    errors = [type(error) for error in results.values()]
-    assert errors == [type(None), UnknownTopicOrPartition, OffsetMetadataTooLarge]
+    errors = simulation.coordinator.offsets.commit(CommitRequest(GROUP, offsets), 0).result()
+    assert {partition: type(error) for partition, error in errors.items()} == {
+        TopicPartition("nothing", 0): UnknownTopicOrPartition,
+        TopicPartition("orders", 1): OffsetMetadataTooLarge,
+    }
     assert committed(simulation, ORDERS) == 5
     assert committed(simulation, TopicPartition("orders", 1)) is None
 
@@ -161,7 +168,7 @@ def test_a_commit_is_answered_and_shown_once_it_is_stored():
     assert not pending.done
     assert committed(simulation) is None
     store.finish()
-    assert pending.result() == {ORDERS: None}
+    assert pending.result() == {}
     assert committed(simulation) == 42
 
 
@@ -172,6 +179,53 @@ def test_a_commit_that_cannot_be_stored_fails():
     store.finish(OSError("disk full"))
     assert isinstance(failure(pending), CoordinatorNotAvailable)
     assert committed(simulation) is None
+
+
+class NotingStore(SlowStore):
+    """Notes offsets at once; everything else takes its time."""
+
+    full = False
+
+    def note_offsets(self, group_id, offsets):
+        if self.full:
+            raise OSError("disk full")
+        MemoryGroupStore.commit_offsets(self, {group_id: offsets})
+        return True
+
+
+def test_a_commit_that_is_noted_is_answered_and_shown_at_once():
+    simulation = Simulation(NotingStore())
+    assert commit(simulation, 42) == {}
+    assert committed(simulation) == 42
+    simulation.restart()
+    assert committed(simulation) == 42
+
+
+def test_a_commit_that_cannot_be_noted_fails_and_leaves_nothing():
+    store = NotingStore()
+    simulation = Simulation(store)
+    commit(simulation, 41)
+    store.full = True
+    with pytest.raises(CoordinatorNotAvailable):
+        commit(simulation, 42)
+    assert committed(simulation) == 41
+    store.full = False
+    assert commit(simulation, 43) == {}
+    assert committed(simulation) == 43
+
+
+def test_a_commit_that_is_noted_shows_after_the_deletion_before_it():
+    store = NotingStore()
+    simulation = Simulation(store)
+    commit(simulation, 41)
+    deletion = simulation.coordinator.offsets.delete(GROUP, [ORDERS])
+    first, second = commit(simulation, 42), commit(simulation, 43)
+    assert not any(each.done for each in (deletion, first, second))
+    assert committed(simulation) == 41
+    store.finish()
+    assert first.result() == second.result() == {}
+    assert committed(simulation) == 43
+    assert commit(simulation, 44) == {}
 
 
 def test_a_stable_fetch_waits_for_commits_under_way():

@@ -41,17 +41,17 @@ class CommitGrouping:
         self._stored: Pending[None] = Pending()
         self._flushed_ms = 0
 
+    def note(self, group_id: str, offsets: Offsets, now_ms: int) -> bool:
+        """Store the offsets at once, where the store can note them. Raises where it can but fails."""
+        if not self._store.note_offsets(group_id, offsets):
+            return False
+        self._timers.advance(now_ms)
+        self._timers.schedule_if_absent(_FOLD_TIMER, now_ms + FOLD_MS, self._fold_at)
+        return True
+
     def commit(self, client: Hashable, group_id: str, offsets: Offsets, now_ms: int) -> Pending[None]:
         """Settled when the offsets are stored, or could not be."""
         self._timers.advance(now_ms)
-        try:
-            if self._store.note_offsets({group_id: offsets}):
-                self._timers.schedule_if_absent(_FOLD_TIMER, now_ms + FOLD_MS, self._fold_at)
-                return Pending.resolved(None)
-        except Exception as error:
-            failed: Pending[None] = Pending()
-            failed.fail(error)
-            return failed
         recent = self._recent
         recent.pop(client, None)
         recent[client] = now_ms

@@ -43,7 +43,9 @@ BROKER_RETENTION = -1
 _FIRST_VERSION_WITH_NOT_FOUND = 9
 """From OffsetCommit 9 on a missing group has an error of its own."""
 
-CommitResults = dict[TopicPartition, GroupError | None]
+CommitErrors = dict[TopicPartition, GroupError]
+"""Why a partition's offset was not committed; all others were."""
+DeleteResults = dict[TopicPartition, GroupError | None]
 FetchResults = dict[TopicPartition, CommittedOffset | GroupError | None]
 
 
@@ -102,29 +104,38 @@ class OffsetManager:
 
     # OffsetCommit, TxnOffsetCommit
 
-    def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitResults]:
-        results, offsets = self._accept(request, now_ms, transactional=False)
+    def commit(self, request: CommitRequest, now_ms: int) -> CommitErrors | Pending[CommitErrors]:
+        """Where the store notes offsets they are stored, and show, when this returns."""
+        errors, offsets = self._accept(request, now_ms, transactional=False)
         if not offsets:
-            return Pending.resolved(results)
+            return errors
         group_id = request.group_id
-        client = (group_id, request.member_id)
-        written = self._in_order(group_id, self._commits.commit(client, group_id, offsets, now_ms))
-        return _when_written(written, results, lambda: self._table.commit(group_id, offsets))
+        try:
+            noted = self._commits.note(group_id, offsets, now_ms)
+        except Exception as error:
+            raise _not_stored(error) from error
+        if not noted:
+            client = (group_id, request.member_id)
+            written = self._write(group_id, self._commits.commit(client, group_id, offsets, now_ms))
+        elif group_id in self._last_write:
+            written = self._after_last_write(group_id)
+        else:
+            self._table.commit(group_id, offsets)
+            return errors
+        return _when_written(written, errors, lambda: self._table.commit(group_id, offsets))
 
     def commit_in_transaction(
         self, producer_id: int, request: CommitRequest, now_ms: int
-    ) -> Pending[CommitResults]:
+    ) -> Pending[CommitErrors]:
         """Keep offsets until the producer's transaction ends."""
         if not request.group_id:
             raise InvalidGroupId("a transactional commit needs a group")
-        results, offsets = self._accept(request, now_ms, transactional=True)
+        errors, offsets = self._accept(request, now_ms, transactional=True)
         if not offsets:
-            return Pending.resolved(results)
+            return Pending.resolved(errors)
         group_id = request.group_id
         written = self._write(group_id, self._store().add_pending_offsets(producer_id, group_id, offsets))
-        return _when_written(
-            written, results, lambda: self._table.add_pending(producer_id, group_id, offsets)
-        )
+        return _when_written(written, errors, lambda: self._table.add_pending(producer_id, group_id, offsets))
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> Pending[None]:
         """The producer's transaction has ended: its offsets count now, or never."""
@@ -133,19 +144,20 @@ class OffsetManager:
 
     def _accept(
         self, request: CommitRequest, now_ms: int, *, transactional: bool
-    ) -> tuple[CommitResults, dict[TopicPartition, CommittedOffset]]:
-        results: CommitResults = {}
-        known = []
-        for new in request.offsets:
-            partition = TopicPartition(new.topic, new.partition)
-            if self._exists(partition):
-                known.append((partition, new))
-                results[partition] = None
-            else:
-                results[partition] = UnknownTopicOrPartition(f"{new.topic}-{new.partition} does not exist")
+    ) -> tuple[CommitErrors, dict[TopicPartition, CommittedOffset]]:
+        """The offsets that may be committed, and why others may not."""
+        errors: CommitErrors = {}
         offsets: dict[TopicPartition, CommittedOffset] = {}
+        known = []
+        partition_count = self._environment.topics.partition_count
+        for new in request.offsets:
+            if 0 <= new.partition < (partition_count(new.topic) or 0):
+                known.append(new)
+            else:
+                partition = TopicPartition(new.topic, new.partition)
+                errors[partition] = UnknownTopicOrPartition(f"{new.topic}-{new.partition} does not exist")
         if not known:
-            return results, offsets
+            return errors, offsets
         try:
             group = self._group_of(request, now_ms, transactional=transactional)
             check = group.validate_offset_commit(
@@ -157,26 +169,33 @@ class OffsetManager:
             )
             if check is not None:
                 # One partition that may not be committed fails the whole request.
-                for _, new in known:
+                for new in known:
                     if not self._is_too_long(new.metadata):
                         check(self._topic_id(new), new.partition)
         except GroupError as error:
             if transactional and isinstance(error, StaleMemberEpoch):
                 error = IllegalGeneration(str(error))
-            results.update((partition, error) for partition, _ in known)
-            return results, offsets
+            errors.update((TopicPartition(new.topic, new.partition), error) for new in known)
+            return errors, offsets
         if not transactional:
             group.offsets_committed(request.member_id, now_ms)
         self._sequence += 1
         expire_ms = None if request.retention_ms == BROKER_RETENTION else now_ms + request.retention_ms
-        for partition, new in known:
+        for new in known:
+            partition = TopicPartition(new.topic, new.partition)
             if self._is_too_long(new.metadata):
-                results[partition] = OffsetMetadataTooLarge("the metadata of the offset is too long")
-                continue
-            offsets[partition] = CommittedOffset(
-                new.offset, new.leader_epoch, new.metadata, now_ms, expire_ms, new.topic_id, self._sequence
-            )
-        return results, offsets
+                errors[partition] = OffsetMetadataTooLarge("the metadata of the offset is too long")
+            else:
+                offsets[partition] = CommittedOffset(
+                    new.offset,
+                    new.leader_epoch,
+                    new.metadata,
+                    now_ms,
+                    expire_ms,
+                    new.topic_id,
+                    self._sequence,
+                )
+        return errors, offsets
 
     def _group_of(self, request: CommitRequest, now_ms: int, *, transactional: bool) -> Group:
         """Who commits without a generation needs no group: a simple one is made."""
@@ -242,14 +261,14 @@ class OffsetManager:
 
     # OffsetDelete, expiry, topics that go
 
-    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> Pending[CommitResults]:
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> Pending[DeleteResults]:
         if not group_id:
             raise InvalidGroupId("no group is named")
         group = self._groups.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         group.validate_offset_delete()
-        results: CommitResults = {}
+        results: DeleteResults = {}
         for partition in partitions:
             if not self._exists(partition):
                 results[partition] = UnknownTopicOrPartition(f"{partition} does not exist")
@@ -330,13 +349,10 @@ class OffsetManager:
         self._commits.flush()
         return self._environment.store
 
-    def _in_order(self, group_id: str, stored: Pending[None]) -> Pending[None]:
-        """What was stored at once shows after what was asked for before it and is still being written."""
-        before = self._last_write.get(group_id)
-        if before is None or not stored.done:
-            return self._write(group_id, stored)
+    def _after_last_write(self, group_id: str) -> Pending[None]:
+        """What is stored already shows after what was asked for before it and is still being written."""
         written: Pending[None] = Pending()
-        before.then(lambda _: written.follow(stored))
+        self._last_write[group_id].then(lambda _: written.resolve(None))
         return self._write(group_id, written)
 
     def _write(self, group_id: str, written: Pending[None]) -> Pending[None]:
@@ -359,10 +375,14 @@ def _when_written(written: Pending[None], value: T, apply: Callable[[], None]) -
         try:
             done.result()
         except Exception as error:
-            result.fail(CoordinatorNotAvailable(f"the offsets could not be stored: {error}"))
+            result.fail(_not_stored(error))
         else:
             apply()
             result.resolve(value)
 
     written.then(settle)
     return result
+
+
+def _not_stored(error: Exception) -> CoordinatorNotAvailable:
+    return CoordinatorNotAvailable(f"the offsets could not be stored: {error}")

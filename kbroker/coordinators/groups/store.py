@@ -78,10 +78,10 @@ class GroupStore(Protocol):
         """Replace these offsets of these groups, all together."""
         ...
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
-        """The same without waiting, where the store can keep them at once; `fold` is to follow sometime.
+    def note_offsets(self, group_id: str, offsets: Offsets) -> bool:
+        """The same for one group, durable when it returns; `fold` is to follow sometime.
 
-        False: it cannot, commit_offsets is the way. Raises where it should and could not.
+        False: this store notes none, commit_offsets is the way. Raises where it should and could not.
         """
         ...
 
@@ -148,7 +148,7 @@ class MemoryGroupStore:
             self._offsets.setdefault(group_id, {}).update(offsets)
         return Pending.resolved(None)
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
+    def note_offsets(self, group_id: str, offsets: Offsets) -> bool:
         return False
 
     def fold(self) -> Pending[None]:

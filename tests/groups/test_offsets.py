@@ -373,6 +373,14 @@ def test_a_retention_time_of_the_commit_itself_counts_first(simulation):
     assert committed(simulation) is None
 
 
+def test_the_longest_retention_time_lasts(simulation):
+    commit(simulation, retention_ms=2**63 - 1)
+    simulation.advance(30 * DAY_MS)
+    assert committed(simulation) == 1
+    stored = simulation.store.load().offsets[GROUP][ORDERS]
+    assert stored.expire_timestamp_ms == 2**63 - 1  # no more fits into the catalog
+
+
 def test_the_retention_is_a_setting():
     simulation = Simulation(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     commit(simulation)

@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 BROKER_RETENTION = -1
 """The retention time of a commit that has none of its own."""
+_LATEST_MS = 2**63 - 1
 _FIRST_VERSION_WITH_NOT_FOUND = 9
 """From OffsetCommit 9 on a missing group has an error of its own."""
 
@@ -180,7 +181,9 @@ class OffsetManager:
         if not transactional:
             group.offsets_committed(request.member_id, now_ms)
         self._sequence += 1
-        expire_ms = None if request.retention_ms == BROKER_RETENTION else now_ms + request.retention_ms
+        expire_ms = None
+        if request.retention_ms != BROKER_RETENTION:
+            expire_ms = min(now_ms + request.retention_ms, _LATEST_MS)
         for new in known:
             partition = TopicPartition(new.topic, new.partition)
             if self._is_too_long(new.metadata):

@@ -53,6 +53,7 @@ def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
             new_id=lambda: str(uuid.uuid4()),
             settings=_group_settings(broker.settings),
             timers=timers,
+            soon=broker.timers.soon,
         ),
         lambda group_id: _consumer_group_settings(broker, group_id),
     )

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kbroker.catalog.database import Database
+from kbroker.catalog.database import CatalogError, Database
 from kbroker.catalog.journal_entry import Entry
 from kbroker.catalog.offset_journal import OffsetJournal
 from kbroker.catalog.stored import FOLDED
@@ -49,7 +49,7 @@ class CatalogGroupStore:
         """
         self._database = database
         self._journal = journal
-        self._notes = notes
+        self.notes = notes and journal is not None
         self._stored = stored
         self._noted: dict[str, dict[TopicPartition, CommittedOffset]] = {}  # the last of each partition
         self._unfolded: list[Entry] = []  # on their way to the table, or to be tried again
@@ -64,13 +64,15 @@ class CatalogGroupStore:
             self._journal.forget(self._journal.sequence)
         return self._database.read(_load)
 
-    def note_offsets(self, group_id: str, offsets: Offsets) -> bool:
-        journal = self._journal
-        if journal is None or not self._notes or journal.broken:
-            return False
-        journal.append({group_id: offsets})
-        self._noted.setdefault(group_id, {}).update(offsets)
-        return True
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
+        assert self._journal is not None
+        try:
+            self._journal.append(groups)
+        except CatalogError:
+            self.notes = not self._journal.broken
+            raise
+        for group_id, offsets in groups.items():
+            self._noted.setdefault(group_id, {}).update(offsets)
 
     def fold(self) -> Pending[None]:
         return self._write(lambda connection: None)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.offsets import CommitErrors, CommitRequest, NewOffset
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
+from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
 from kbroker.errors import describe
 from kbroker.joining import mapped
 from kbroker.protocol.errors import ErrorCode

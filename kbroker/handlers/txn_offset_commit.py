@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import InvalidGroupId
-from kbroker.coordinators.groups.offsets import CommitErrors, CommitRequest, NewOffset
+from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition

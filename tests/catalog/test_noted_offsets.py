@@ -24,7 +24,8 @@ from tests.catalog.test_offset_journal import as_json
 
 GROUPS = st.sampled_from(["a", "b"])
 PARTITIONS = st.sampled_from([TopicPartition("t", number) for number in range(3)])
-SOME_PARTITIONS = st.sets(PARTITIONS, min_size=1)
+Where = dict[str, set[TopicPartition]]
+SOMEWHERE = st.dictionaries(GROUPS, st.sets(PARTITIONS, min_size=1), min_size=1)
 SHARES = st.floats(0, 0.999)
 
 
@@ -107,22 +108,30 @@ class NotedOffsets(RuleBasedStateMachine):
         self.value += 1
         return offset(self.value)
 
-    @rule(group=GROUPS, partitions=SOME_PARTITIONS)
-    def note(self, group: str, partitions: set[TopicPartition]) -> None:
-        offsets = {partition: self.next() for partition in partitions}
-        assert self.opened.store.note_offsets(group, offsets)
-        for partition, committed in offsets.items():
-            self.expected[group, partition] = committed
+    def some(self, where: Where) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        return {
+            group: {partition: self.next() for partition in partitions} for group, partitions in where.items()
+        }
 
-    @rule(group=GROUPS, partitions=SOME_PARTITIONS, share=SHARES)
-    def note_without_room(self, group: str, partitions: set[TopicPartition], share: float) -> None:
+    @rule(where=SOMEWHERE)
+    def note(self, where: Where) -> None:
+        groups = self.some(where)
+        assert self.opened.store.notes
+        self.opened.store.note_offsets(groups)
+        for group, offsets in groups.items():
+            for partition, committed in offsets.items():
+                self.expected[group, partition] = committed
+
+    @rule(where=SOMEWHERE, share=SHARES)
+    def note_without_room(self, where: Where, share: float) -> None:
         with self.opened.tear(share), pytest.raises(CatalogFull):
-            self.opened.store.note_offsets(group, {partition: self.next() for partition in partitions})
+            self.opened.store.note_offsets(self.some(where))
 
-    @rule(group=GROUPS, partitions=SOME_PARTITIONS, share=SHARES)
-    def crash_within_a_note(self, group: str, partitions: set[TopicPartition], share: float) -> None:
+    @rule(where=SOMEWHERE, share=SHARES)
+    def crash_within_a_note(self, where: Where, share: float) -> None:
         with self.opened.tear(share), patch("os.ftruncate", _fail), pytest.raises(CatalogError):
-            self.opened.store.note_offsets(group, {partition: self.next() for partition in partitions})
+            self.opened.store.note_offsets(self.some(where))
+        assert not self.opened.store.notes
         self.crash()
 
     @rule(group=GROUPS, partition=PARTITIONS)
@@ -207,7 +216,7 @@ TestNotedOffsets = NotedOffsets.TestCase
 def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) -> None:
     opened = Store(tmp_path)
     partition = TopicPartition("t", 0)
-    opened.store.note_offsets("a", {partition: offset(1)})
+    opened.store.note_offsets({"a": {partition: offset(1)}})
     opened.fill_disk()
     failed = opened.store.fold()
     try:
@@ -228,13 +237,13 @@ def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) 
 
 def test_without_notes_the_journal_is_read_but_not_written(tmp_path: Path) -> None:
     opened = Store(tmp_path)
-    opened.store.note_offsets("a", {TopicPartition("t", 0): offset(1)})
+    opened.store.note_offsets({"a": {TopicPartition("t", 0): offset(1)}})
     opened.crash()
     database = Database(tmp_path / "catalog.sqlite")
     journal = OffsetJournal(tmp_path)
     store = CatalogGroupStore(database, journal, notes=False)
     assert store.load().offsets["a"][TopicPartition("t", 0)].offset == 1
-    assert not store.note_offsets("a", {TopicPartition("t", 0): offset(2)})
+    assert not store.notes
     assert not any(file.size for file in journal._files)
     store.close()
     database.close()

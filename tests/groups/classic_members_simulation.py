@@ -220,11 +220,9 @@ class Crowd:
             member.generation_id,
         )
         offsets = self.simulation.coordinator.offsets
-        errors = offsets.commit(request, self.simulation.now_ms)
+        pending = offsets.commit(request, self.simulation.now_ms)
         offsets.close()  # commits of many members at once would wait for each other
-        if isinstance(errors, Pending):
-            errors = errors.result()
-        for error in set(errors.values()):
+        for error in set(pending.result().values()):
             self._take_error(member, error)
 
     # what must hold

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from classic_support import GROUP, RANGE, FakeTopics, Simulation, SlowStore, failure, subscription
 
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -20,9 +21,8 @@ from kbroker.coordinators.groups.errors import (
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from kbroker.coordinators.groups.offsets import CommitErrors, CommitRequest, NewOffset
-from kbroker.coordinators.groups.store import MemoryGroupStore, TopicPartition
-from kbroker.storage.pending import Pending
+from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.store import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 0)
@@ -44,8 +44,7 @@ def commit(simulation, offset=1, partition=ORDERS, *, metadata="", leader_epoch=
 
 
 def commit_error(simulation, *arguments, **keywords) -> GroupError | None:
-    errors = commit(simulation, *arguments, **keywords)
-    return the_error(errors.result() if isinstance(errors, Pending) else errors)
+    return the_error(commit(simulation, *arguments, **keywords).result())
 
 
 def the_error(errors: CommitErrors) -> GroupError | None:
@@ -179,53 +178,6 @@ def test_a_commit_that_cannot_be_stored_fails():
     store.finish(OSError("disk full"))
     assert isinstance(failure(pending), CoordinatorNotAvailable)
     assert committed(simulation) is None
-
-
-class NotingStore(SlowStore):
-    """Notes offsets at once; everything else takes its time."""
-
-    full = False
-
-    def note_offsets(self, group_id, offsets):
-        if self.full:
-            raise OSError("disk full")
-        MemoryGroupStore.commit_offsets(self, {group_id: offsets})
-        return True
-
-
-def test_a_commit_that_is_noted_is_answered_and_shown_at_once():
-    simulation = Simulation(NotingStore())
-    assert commit(simulation, 42) == {}
-    assert committed(simulation) == 42
-    simulation.restart()
-    assert committed(simulation) == 42
-
-
-def test_a_commit_that_cannot_be_noted_fails_and_leaves_nothing():
-    store = NotingStore()
-    simulation = Simulation(store)
-    commit(simulation, 41)
-    store.full = True
-    with pytest.raises(CoordinatorNotAvailable):
-        commit(simulation, 42)
-    assert committed(simulation) == 41
-    store.full = False
-    assert commit(simulation, 43) == {}
-    assert committed(simulation) == 43
-
-
-def test_a_commit_that_is_noted_shows_after_the_deletion_before_it():
-    store = NotingStore()
-    simulation = Simulation(store)
-    commit(simulation, 41)
-    deletion = simulation.coordinator.offsets.delete(GROUP, [ORDERS])
-    first, second = commit(simulation, 42), commit(simulation, 43)
-    assert not any(each.done for each in (deletion, first, second))
-    assert committed(simulation) == 41
-    store.finish()
-    assert first.result() == second.result() == {}
-    assert committed(simulation) == 43
-    assert commit(simulation, 44) == {}
 
 
 def test_a_stable_fetch_waits_for_commits_under_way():
@@ -371,6 +323,20 @@ def test_a_retention_time_of_the_commit_itself_counts_first(simulation):
     assert committed(simulation) == 1
     simulation.advance(1_200_000)
     assert committed(simulation) is None
+
+
+def test_an_offset_that_is_being_committed_again_does_not_expire():
+    store = SlowStore()
+    simulation = Simulation(store)
+    commit(simulation, 1)
+    store.finish()
+    simulation.now_ms += 30 * DAY_MS
+    pending = commit(simulation, 2)
+    simulation.coordinator.offsets.expire(simulation.now_ms)
+    while store.waiting:
+        store.finish()
+    assert pending.result() == {}
+    assert committed(simulation) == 2
 
 
 def test_the_longest_retention_time_lasts(simulation):

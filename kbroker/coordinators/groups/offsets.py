@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-from kbroker.coordinators.groups.commit_grouping import CommitGrouping
+from kbroker.coordinators.groups.commit_grouping import Commit, CommitErrors, CommitGrouping
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
@@ -44,8 +44,6 @@ _LATEST_MS = 2**63 - 1
 _FIRST_VERSION_WITH_NOT_FOUND = 9
 """From OffsetCommit 9 on a missing group has an error of its own."""
 
-CommitErrors = dict[TopicPartition, GroupError]
-"""Why a partition's offset was not committed; all others were."""
 DeleteResults = dict[TopicPartition, GroupError | None]
 FetchResults = dict[TopicPartition, CommittedOffset | GroupError | None]
 
@@ -86,7 +84,9 @@ class OffsetManager:
         self._environment = environment
         self._groups = groups
         self._table = OffsetTable()
-        self._commits = CommitGrouping(environment.store, environment.timers)
+        self._commits = CommitGrouping(
+            environment.store, environment.timers, environment.soon, self._commits_written
+        )
         self._sequence = 0
         self._last_write: dict[str, Pending[None]] = {}
 
@@ -105,25 +105,39 @@ class OffsetManager:
 
     # OffsetCommit, TxnOffsetCommit
 
-    def commit(self, request: CommitRequest, now_ms: int) -> CommitErrors | Pending[CommitErrors]:
-        """Where the store notes offsets they are stored, and show, when this returns."""
+    def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitErrors]:
         errors, offsets = self._accept(request, now_ms, transactional=False)
-        if not offsets:
-            return errors
-        group_id = request.group_id
-        try:
-            noted = self._commits.note(group_id, offsets, now_ms)
-        except Exception as error:
-            raise _not_stored(error) from error
-        if not noted:
-            client = (group_id, request.member_id)
-            written = self._write(group_id, self._commits.commit(client, group_id, offsets, now_ms))
-        elif group_id in self._last_write:
-            written = self._after_last_write(group_id)
+        commit = Commit(request.group_id, offsets, errors)
+        if offsets:
+            self._commits.add((request.group_id, request.member_id), commit, now_ms)
         else:
-            self._table.commit(group_id, offsets)
-            return errors
-        return _when_written(written, errors, lambda: self._table.commit(group_id, offsets))
+            commit.resolve(errors)
+        return commit
+
+    def _commits_written(self, commits: list[Commit], written: Pending[None]) -> None:
+        """They show once they are written, each after what was asked for before it."""
+        if not written.done:
+            for commit in commits:
+                self._write(commit.group_id, written)
+            written.then(lambda _: self._show(commits, written))
+            return
+        for commit in [commit for commit in commits if commit.group_id in self._last_write]:
+            commits.remove(commit)
+            before = self._last_write[commit.group_id]
+            before.then(lambda _, commit=commit: self._show([commit], written))  # type: ignore[misc]
+        self._show(commits, written)
+
+    def _show(self, commits: list[Commit], written: Pending[None]) -> None:
+        try:
+            written.result()
+        except Exception as error:
+            for commit in commits:
+                commit.fail(_not_stored(error))
+            return
+        for commit in commits:
+            self._table.commit(commit.group_id, commit.offsets)
+        for commit in commits:
+            commit.resolve(commit.errors)
 
     def commit_in_transaction(
         self, producer_id: int, request: CommitRequest, now_ms: int
@@ -231,9 +245,10 @@ class OffsetManager:
             except GroupError as error:
                 result.fail(error)
 
+        if require_stable:
+            self._commits.flush()
         under_way = self._last_write.get(group_id)
         if require_stable and under_way is not None:
-            self._commits.flush()
             under_way.then(lambda _: read())
         else:
             read()
@@ -289,6 +304,7 @@ class OffsetManager:
             gone = self._table.partitions_where(group_id, lambda partition: partition.topic == topic)
             self._delete(group_id, gone)
 
+        self._commits.flush()
         for group_id in self._table.group_ids() - self._last_write.keys():
             delete(group_id)
         for group_id, under_way in list(self._last_write.items()):
@@ -303,7 +319,10 @@ class OffsetManager:
         """Delete the offsets whose retention is over, and the groups that have neither offsets nor members
         left.
         """
+        self._commits.flush()
         for group in list(self._groups.groups.values()):
+            if group.group_id in self._last_write:
+                continue  # what is being written may be a younger offset
             offsets = self._table.of_group(group.group_id)
             expired = {
                 partition
@@ -351,12 +370,6 @@ class OffsetManager:
         """The store, for writes that come after all commits so far."""
         self._commits.flush()
         return self._environment.store
-
-    def _after_last_write(self, group_id: str) -> Pending[None]:
-        """What is stored already shows after what was asked for before it and is still being written."""
-        written: Pending[None] = Pending()
-        self._last_write[group_id].then(lambda _: written.resolve(None))
-        return self._write(group_id, written)
 
     def _write(self, group_id: str, written: Pending[None]) -> Pending[None]:
         """Remember the group's last write until it is done."""

@@ -53,7 +53,11 @@ class Turns(Simulation):
 
 @pytest.fixture
 def turns() -> Turns:
-    return Turns()
+    """Somebody has just committed: others are to be expected."""
+    turns = Turns()
+    commit(turns, group_id="somebody")
+    turns.store.noted.clear()
+    return turns
 
 
 def test_the_commits_of_one_turn_are_one_write_and_are_answered_after_it(turns):
@@ -82,13 +86,20 @@ def test_a_client_that_commits_while_no_other_does_is_answered_at_once(turns):
     assert not turns.at_the_end
 
 
-def test_a_commit_waits_for_the_turn_to_end_again_once_another_client_commits(turns):
-    commit(turns, 1)
-    turns.end_turn()
-    assert not commit(turns, 1, group_id="other").done
+def test_a_client_that_commits_when_no_other_just_did_is_answered_at_once(turns):
+    turns.advance(1)
+    assert commit(turns, 1).done
+    assert not turns.at_the_end
+    assert not commit(turns, 2, group_id="other").done
+
+
+def test_a_commit_does_not_end_the_wait_of_those_before_it(turns):
+    first = commit(turns, 1)
+    turns.advance(1)
     assert not commit(turns, 2).done
+    assert not first.done
     turns.end_turn()
-    assert len(turns.store.noted) == 2
+    assert turns.store.noted == [{GROUP: [2]}]
 
 
 def test_a_write_that_fails_fails_all_commits_of_the_turn_and_leaves_nothing(turns):

@@ -1,12 +1,12 @@
 """Offset commits of many clients, stored together: one write for many of them.
 
-Where the store can note them, those that come in one turn of the loop are noted with one write at its end (a
-client that commits while no other does need not wait for that), and what was noted is folded into the rest
-FOLD_MS later. Where it cannot (the disk must have them first, or there is none), each commit is stored at
-once as long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once
-half of the clients that committed lately wait: those that commit as fast as they can are not held up, and one
-half goes on while the other's commits are stored. So a thousand clients that commit once a second cost some
-fifty transactions a second.
+Where the store can note them, those that come in one turn of the loop are noted with one write at its end; a
+commit that comes when no other client's just did is noted at once. What was noted is folded into the rest FOLD_MS
+later. Where the store cannot (the disk must have them first, or there is none), each commit is stored at once
+as long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once half
+of the clients that committed lately wait: those that commit as fast as they can are not held up, and one half
+goes on while the other's commits are stored. So a thousand clients that commit once a second cost some fifty
+transactions a second.
 
 Invariants: the commits of one partition are stored in the order they came; `flush` hands everything that is
 held to the store, so that whatever else is stored about offsets comes after it.
@@ -64,7 +64,8 @@ class CommitGrouping:
         self._soon = soon
         self._on_written = on_written
         self._held: list[Commit] = []
-        self._last_client: Hashable = None
+        self._last: tuple[Hashable, int] = None, 0
+        """Who committed last, and when."""
         self._recent: dict[Hashable, int] = {}
         """When each client last committed, the oldest first."""
         self._waiting: set[Hashable] = set()
@@ -74,11 +75,9 @@ class CommitGrouping:
         self._timers.advance(now_ms)
         self._held.append(commit)
         if self._store.notes:
-            if client == self._last_client:
-                self._flush_at(now_ms)
-            elif len(self._held) == 1:
-                self._soon(self.flush)
-            self._last_client = client
+            if len(self._held) == 1:
+                self._soon_or_now(client, now_ms)
+            self._last = client, now_ms
         elif self._may_wait(client, now_ms):
             self._timers.schedule_if_absent(_TIMER, self._flushed_ms + LINGER_MS, self._flush_at)
         else:
@@ -93,6 +92,14 @@ class CommitGrouping:
         self.flush()
         self._timers.cancel(_FOLD_TIMER)
         self._store.fold().then(lambda _: self._store.close())
+
+    def _soon_or_now(self, client: Hashable, now_ms: int) -> None:
+        """Others are to be expected in this turn if another one came in this millisecond."""
+        last_client, last_ms = self._last
+        if client == last_client or now_ms != last_ms:
+            self._flush_at(now_ms)
+        else:
+            self._soon(self.flush)
 
     def _may_wait(self, client: Hashable, now_ms: int) -> bool:
         recent = self._recent

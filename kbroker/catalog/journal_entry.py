@@ -84,9 +84,9 @@ def read_whole(data: bytes) -> tuple[list[Entry], int]:
 
 
 def _decoded(payload: bytes) -> Entry:
-    format, sequence = _START.unpack_from(payload)
-    if format != _FORMAT:
-        raise CatalogTooNew(f"the offset journal has entries of format {format}: a newer kbroker wrote them")
+    if payload[0] != _FORMAT:
+        raise CatalogTooNew(f"the offset journal has entries of format {payload[0]}, of a newer kbroker")
+    _, sequence = _START.unpack_from(payload)
     entry = Entry(sequence, {})
     position = _START.size
     while position < len(payload):

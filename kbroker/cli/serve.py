@@ -69,6 +69,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from kbroker.catalog.database import CatalogError
     from kbroker.config.errors import SettingError
     from kbroker.config.settings import Settings
     from kbroker.data_directory import DataDirectoryError
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         if settings.warning:
             logging.getLogger("kbroker").warning("%s", settings.warning)
         return _serve(settings, arguments)
-    except (SettingError, StartError, DataDirectoryError) as error:
+    except (SettingError, StartError, DataDirectoryError, CatalogError) as error:
         print(f"kbroker: {error}", file=sys.stderr)  # noqa: T201
         return 1
 

@@ -104,7 +104,7 @@ def test_entries_of_an_older_version_are_read_and_newer_ones_follow_them(tmp_pat
 def test_entries_of_a_newer_version_are_refused_and_kept(tmp_path: Path) -> None:
     fill(tmp_path, 1).close()
     path = tmp_path / JOURNALS[0]
-    content = path.read_bytes() + framed(b"\x03 of the future") + b"torn"
+    content = path.read_bytes() + framed(b"\x03") + b"torn"
     path.write_bytes(content)
     with pytest.raises(CatalogTooNew):
         entries(tmp_path)

@@ -1,10 +1,12 @@
 """Offset commits of many clients, stored together: one write for many of them.
 
-Where the store can note them, those that come in one turn of the loop are noted with one write at its end; a
-commit that comes when no other client's just did is noted at once. What was noted is folded into the rest FOLD_MS
-later. Where the store cannot (the disk must have them first, or there is none), each commit is stored at once
-as long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once half
-of the clients that committed lately wait: those that commit as fast as they can are not held up, and one half
+Where the store can note them, those that come in one turn of the loop are noted with one write at its end. A
+commit that comes when no other client's just did is noted at once. What was noted is folded into the rest
+FOLD_MS later.
+
+Where the store cannot (the disk must have them first, or there is none), each commit is stored at once as
+long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once half of
+the clients that committed lately wait: those that commit as fast as they can are not held up, and one half
 goes on while the other's commits are stored. So a thousand clients that commit once a second cost some fifty
 transactions a second.
 

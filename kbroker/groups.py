@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.catalog.offset_journal import OffsetJournal
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import OFFSET_JOURNALS
 from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings, MigrationPolicy
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
@@ -53,6 +54,7 @@ def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
             new_id=lambda: str(uuid.uuid4()),
             settings=_group_settings(broker.settings),
             timers=timers,
+            soon=broker.timers.soon,
         ),
         lambda group_id: _consumer_group_settings(broker, group_id),
     )
@@ -66,7 +68,7 @@ def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
 
 def _open_store(database: Database, stored: bool) -> CatalogGroupStore:
     """What has to be on the disk before it is answered is not noted beside the catalog."""
-    journal = None if database.directory is None else OffsetJournal(database.directory)
+    journal = None if database.directory is None else Journal(database.directory, OFFSET_JOURNALS)
     return CatalogGroupStore(database, journal, notes=not database.sync_full, stored=stored)
 
 

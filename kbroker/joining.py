@@ -42,8 +42,26 @@ def mapped(part: T | Pending[T], build: Callable[[T], R]) -> R | Pending[R]:
         return build(part)
     if part.done:
         return build(part.result())
-    parts: list[T | Pending[T]] = [part]
-    return join(parts, lambda values: build(values[0]))
+    return _Mapped(part, build)
+
+
+class _Mapped(Pending[R]):
+    """Lighter than a function with what it closes over: many requests may wait at a time."""
+
+    __slots__ = ("_build",)
+
+    def __init__(self, part: Pending[Any], build: Callable[[Any], R]) -> None:
+        super().__init__(part.abandon)
+        self._build = build
+        part.then(self._arrived)
+
+    def _arrived(self, part: Pending[Any]) -> None:
+        try:
+            value = self._build(part.result())
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.resolve(value)
 
 
 def _abandon(pendings: list[Pending[Any]]) -> None:

@@ -15,9 +15,10 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from kbroker.catalog.database import Database
-from kbroker.catalog.offset_journal import OffsetJournal, Row
-from kbroker.catalog.stored import FOLDED
+from kbroker.catalog import noted_offsets
+from kbroker.catalog.database import CatalogError, Database
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import OFFSETS_FOLDED
 from kbroker.coordinators.groups.store import (
     CommittedOffset,
     Offsets,
@@ -34,17 +35,17 @@ _OFFSET = (
 
 
 class _Noted(NamedTuple):
-    """Rows, and the last entry of the journal that they come from."""
+    """Offsets of the journal, up to the entry of this number."""
 
     sequence: int
-    rows: Collection[Row]
+    groups: Mapping[str, Offsets]
 
 
 class CatalogGroupStore:
     def __init__(
         self,
         database: Database,
-        journal: OffsetJournal | None = None,
+        journal: Journal | None = None,
         *,
         notes: bool = True,
         stored: bool = True,
@@ -55,30 +56,32 @@ class CatalogGroupStore:
         """
         self._database = database
         self._journal = journal
-        self._notes = notes
+        self.notes = notes and journal is not None
         self._stored = stored
-        self._noted: dict[Row, Row] = {}  # by group, topic and partition: the last one counts
+        self._noted: dict[str, dict[TopicPartition, CommittedOffset]] = {}  # the last of each partition
         self._unfolded: list[_Noted] = []  # on their way to the table, or to be tried again
 
     def load(self) -> StoredGroups:
         if not self._stored:
             return StoredGroups()
         if self._journal is not None:
-            folded = self._database.read(_folded)
-            for sequence, rows in self._journal.read(folded):
-                self._unfolded.append(_Noted(sequence, rows))
+            self._unfolded += [
+                _Noted(sequence, noted_offsets.decode(payload))
+                for sequence, payload in self._journal.read(self._database.read(_folded))
+            ]
             self.fold().result()
             self._journal.forget(self._journal.sequence)
         return self._database.read(_load)
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
-        if self._journal is None or not self._notes or self._journal.broken:
-            return False
-        rows = _rows(groups)
-        self._journal.append(rows)
-        for row in rows:
-            self._noted[row[:3]] = row
-        return True
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
+        assert self._journal is not None
+        try:
+            self._journal.append(noted_offsets.encode(groups))
+        except CatalogError:
+            self.notes = not self._journal.broken
+            raise
+        for group_id, offsets in groups.items():
+            self._noted.setdefault(group_id, {}).update(offsets)
 
     def fold(self) -> Pending[None]:
         return self._write(lambda connection: None)
@@ -118,8 +121,7 @@ class CatalogGroupStore:
         return self._write(write)
 
     def commit_offsets(self, groups: Mapping[str, Offsets]) -> Pending[None]:
-        rows = _rows(groups)
-        return self._write(lambda connection: _insert(connection, rows))
+        return self._write(lambda connection: _insert(connection, groups))
 
     def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> Pending[None]:
         rows = [(group_id, *partition) for partition in partitions]
@@ -165,19 +167,19 @@ class CatalogGroupStore:
         """A write that comes after everything noted so far, which it takes along."""
         journal = self._journal
         if journal is not None and self._noted:
-            self._unfolded.append(_Noted(journal.sequence, self._noted.values()))
+            self._unfolded.append(_Noted(journal.sequence, self._noted))
             self._noted = {}
             journal.turn()
         if not self._unfolded:
             return self._database.write(function)
-        batches = tuple(self._unfolded)
+        entries = tuple(self._unfolded)
 
         def write(connection: sqlite3.Connection) -> None:
-            _fold(connection, batches)
+            _fold(connection, entries)
             function(connection)
 
         written = self._database.write(write)
-        written.then(lambda done: self._forget(batches[-1].sequence, done))
+        written.then(lambda done: self._forget(entries[-1].sequence, done))
         return written
 
     def _forget(self, sequence: int, done: Pending[None]) -> None:
@@ -185,35 +187,32 @@ class CatalogGroupStore:
             done.result()
         except Exception:
             return  # the writer hears of it; here it stays unfolded, for the next write
-        self._unfolded = [batch for batch in self._unfolded if batch.sequence > sequence]
+        self._unfolded = [entry for entry in self._unfolded if entry.sequence > sequence]
         if self._journal is not None:
             self._journal.forget(sequence)
 
 
-def _rows(groups: Mapping[str, Offsets]) -> list[Row]:
-    return [
+def _insert(connection: sqlite3.Connection, groups: Mapping[str, Offsets]) -> None:
+    rows = (
         (group_id, *partition, *committed)
         for group_id, offsets in groups.items()
         for partition, committed in offsets.items()
-    ]
-
-
-def _insert(connection: sqlite3.Connection, rows: Collection[Row]) -> None:
+    )
     connection.executemany("INSERT OR REPLACE INTO group_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _folded(connection: sqlite3.Connection) -> int:
     """Up to which entry of the journal the table has the offsets."""
-    found = connection.execute("SELECT value FROM facts WHERE name = ?", (FOLDED,)).fetchone()
+    found = connection.execute("SELECT value FROM facts WHERE name = ?", (OFFSETS_FOLDED,)).fetchone()
     return int(found[0]) if found else 0
 
 
-def _fold(connection: sqlite3.Connection, batches: Collection[_Noted]) -> None:
+def _fold(connection: sqlite3.Connection, entries: Collection[_Noted]) -> None:
     folded = _folded(connection)
-    for sequence, rows in batches:
+    for sequence, groups in entries:
         if sequence > folded:
-            _insert(connection, rows)
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (FOLDED, str(sequence)))
+            _insert(connection, groups)
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (OFFSETS_FOLDED, str(sequence)))
 
 
 def _load(connection: sqlite3.Connection) -> StoredGroups:

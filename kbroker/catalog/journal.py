@@ -4,11 +4,12 @@ An entry is written behind the last one, which costs microseconds and outlives t
 can be answered at once, and the catalog takes many of them in one transaction later. Two files take turns:
 while the catalog takes what one holds, new entries go to the other.
 
-An entry: length and CRC-32 of what follows, its sequence number, what is noted. Sequence numbers grow by one;
-the catalog remembers up to which it has them, so nothing is applied twice.
+An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, what is noted.
+Sequence numbers grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
 
 Invariants: an entry that was appended is read again, whole and in its order, by whoever opens the directory
-next; one that could not be appended leaves nothing behind. A torn end is cut when it is read.
+next; one that could not be appended leaves nothing behind. A torn end is cut when it is read. Entries of
+another format are refused, and kept.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
 
 _HEAD = struct.Struct(">II")
-_SEQUENCE = struct.Struct(">Q")
+_START = struct.Struct(">BQ")  # format, sequence number
+_FORMAT = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = -1
 
@@ -131,7 +133,7 @@ class _File:
 
 
 def _encode(sequence: int, payload: bytes) -> bytes:
-    body = _SEQUENCE.pack(sequence) + payload
+    body = _START.pack(_FORMAT, sequence) + payload
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
@@ -142,10 +144,12 @@ def _whole_entries(data: bytes) -> tuple[list[Entry], int]:
     while len(data) - position >= _HEAD.size:
         length, crc = _HEAD.unpack_from(data, position)
         body = data[position + _HEAD.size : position + _HEAD.size + length]
-        if length < _SEQUENCE.size or len(body) < length or zlib.crc32(body) != crc:
+        if not length or len(body) < length or zlib.crc32(body) != crc:
             break
-        (sequence,) = _SEQUENCE.unpack_from(body)
-        found.append(Entry(sequence, body[_SEQUENCE.size :]))
+        if body[0] != _FORMAT:
+            raise CatalogTooNew(f"a journal has entries of format {body[0]}, which this kbroker cannot read")
+        _, sequence = _START.unpack_from(body)
+        found.append(Entry(sequence, body[_START.size :]))
         position += _HEAD.size + length
     return found, position
 

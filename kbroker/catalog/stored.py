@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kbroker.catalog.database import Database
 
-JOURNALS = ("offsets-0.journal", "offsets-1.journal")
-FOLDED = "offset.journal.folded"
+OFFSET_JOURNALS = ("offsets-0.journal", "offsets-1.journal")
+OFFSETS_FOLDED = "offset.journal.folded"
 """The fact that says up to which entry of the offset journal the catalog has the offsets."""
 TRANSACTION_JOURNALS = ("transactions-0.journal", "transactions-1.journal")
 TRANSACTIONS_FOLDED = "transaction.journal.folded"
@@ -14,12 +14,12 @@ TRANSACTIONS_FOLDED = "transaction.journal.folded"
 
 def groups_are_stored(database: Database) -> bool:
     """Also when none are left: the numbers in the offset journal go on from the last one."""
-    return _any_noted(database, JOURNALS) or _any(
+    return _any_noted(database, OFFSET_JOURNALS) or _any(
         database,
         "SELECT 1 FROM groups",
         "SELECT 1 FROM group_offsets",
         "SELECT 1 FROM group_pending_offsets",
-        f"SELECT 1 FROM facts WHERE name = '{FOLDED}'",
+        f"SELECT 1 FROM facts WHERE name = '{OFFSETS_FOLDED}'",
     )
 
 

@@ -7,17 +7,16 @@ commit timestamp of 1 is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.offsets import CommitRequest, CommitResults, NewOffset
-from kbroker.coordinators.groups.store import TopicPartition
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
+from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
 from kbroker.errors import describe
 from kbroker.joining import mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from kbroker.storage.pending import Pending
 
 _FIRST_WITH_TOPIC_IDS = 10
+_NONE = ErrorCode.NONE
+
+_Codes = dict[tuple[str, int], ErrorCode]  # by topic and partition
 
 
 def handle(
@@ -61,35 +63,34 @@ def handle(
         retention_ms=request.retention_time_ms,
     )
 
-    def answer(results: CommitResults) -> OffsetCommitResponse:
-        def code(topic: OffsetCommitRequestTopic, partition: int) -> int:
-            if by_id and not topic.name:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-            error = results[TopicPartition(topic.name, partition)]
-            return ErrorCode.NONE if error is None else describe(error)[0]
-
-        return _response(request, code)
-
-    return mapped(broker.groups.offsets.commit(commit, context.now_ms), answer)
+    return mapped(broker.groups.offsets.commit(commit, context.now_ms), partial(_answer, request, by_id))
 
 
 def refuse(
     request: OffsetCommitRequest, context: RequestContext, error: BaseException
 ) -> OffsetCommitResponse:
-    code, _ = describe(error)
-    return _response(request, lambda topic, partition: code)
+    return _response(request, {}, describe(error)[0])
 
 
-def _response(
-    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int]
-) -> OffsetCommitResponse:
+def _answer(request: OffsetCommitRequest, by_id: bool, errors: CommitErrors) -> OffsetCommitResponse:
+    codes: _Codes = {partition: describe(error)[0] for partition, error in errors.items()}
+    if by_id:
+        for topic in request.topics:
+            if not topic.name:
+                codes |= {("", p.partition_index): ErrorCode.UNKNOWN_TOPIC_ID for p in topic.partitions}
+    return _response(request, codes, _NONE)
+
+
+def _response(request: OffsetCommitRequest, codes: _Codes, otherwise: int) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
                 topic.name,
                 topic.topic_id,
                 [
-                    OffsetCommitResponsePartition(p.partition_index, code(topic, p.partition_index))
+                    OffsetCommitResponsePartition(
+                        p.partition_index, codes.get((topic.name, p.partition_index), otherwise)
+                    )
                     for p in topic.partitions
                 ],
             )

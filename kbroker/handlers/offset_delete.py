@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.offsets import CommitResults
+from kbroker.coordinators.groups.offsets import DeleteResults
 from kbroker.coordinators.groups.store import TopicPartition
 from kbroker.errors import describe
 from kbroker.joining import mapped
@@ -27,7 +27,7 @@ def handle(
 ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
     partitions = [TopicPartition(t.name, p.partition_index) for t in request.topics for p in t.partitions]
 
-    def answer(results: CommitResults) -> OffsetDeleteResponse:
+    def answer(results: DeleteResults) -> OffsetDeleteResponse:
         topics: dict[str, OffsetDeleteResponseTopic] = {}
         for (name, partition), error in results.items():
             topic = topics.setdefault(name, OffsetDeleteResponseTopic(name))

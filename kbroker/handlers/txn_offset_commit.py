@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import InvalidGroupId
-from kbroker.coordinators.groups.offsets import CommitRequest, CommitResults, NewOffset
+from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
@@ -69,13 +70,13 @@ def handle(
             return
         committing.then(committed)
 
-    def committed(settled: Pending[CommitResults]) -> None:
+    def committed(settled: Pending[CommitErrors]) -> None:
         try:
-            results = settled.result()
+            errors = settled.result()
         except Exception as error:
             answer.fail(error)
         else:
-            answer.resolve(_response(request, _codes(results)))
+            answer.resolve(_response(request, _codes(errors)))
 
     _admit(broker, request, context).then(admitted)
     return answer.result() if answer.done else answer
@@ -133,9 +134,9 @@ def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) ->
     )
 
 
-def _codes(results: CommitResults) -> Callable[[tuple[str, int]], int]:
+def _codes(errors: CommitErrors) -> Callable[[tuple[str, int]], int]:
     def code(key: tuple[str, int]) -> int:
-        error = results[GroupPartition(*key)]
+        error = errors.get(GroupPartition(*key))
         return ErrorCode.NONE if error is None else describe(error)[0]
 
     return code

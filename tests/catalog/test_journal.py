@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 
-from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
 from kbroker.catalog.journal import Entry, Journal
 
 NAMES = ("a.journal", "b.journal")
@@ -45,6 +47,17 @@ def test_an_entry_may_be_empty(tmp_path: Path) -> None:
     journal.append(b"")
     journal.close()
     assert entries(tmp_path) == [(1, b"")]
+
+
+def test_entries_of_another_format_are_refused_and_kept(tmp_path: Path) -> None:
+    fill(tmp_path, 1).close()
+    path = tmp_path / NAMES[0]
+    body = b"\x03" + bytes(20)
+    content = path.read_bytes() + struct.pack(">II", len(body), zlib.crc32(body)) + body + b"torn"
+    path.write_bytes(content)
+    with pytest.raises(CatalogTooNew):
+        entries(tmp_path)
+    assert path.read_bytes() == content
 
 
 def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.catalog.offset_journal import OffsetJournal
-from kbroker.catalog.stored import JOURNALS
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import OFFSET_JOURNALS
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 
 GROUPS = st.sampled_from(["a", "b"])
 PARTITIONS = st.sampled_from([TopicPartition("t", number) for number in range(3)])
+Where = dict[str, set[TopicPartition]]
+SOMEWHERE = st.dictionaries(GROUPS, st.sets(PARTITIONS, min_size=1), min_size=1)
+SHARES = st.floats(0, 0.999)
 
 
 def offset(value: int) -> CommittedOffset:
@@ -29,7 +36,7 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.database = Database(directory / "catalog.sqlite")
-        self.journal = OffsetJournal(directory)
+        self.journal = Journal(directory, OFFSET_JOURNALS)
         self.store = CatalogGroupStore(self.database, self.journal)
         self.loaded = self.store.load().offsets
 
@@ -45,6 +52,18 @@ class Store:
         self.read("PRAGMA max_page_count=1000000")
         self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
 
+    def tear(self, share: float) -> object:
+        """Of what is appended from now on only this share gets into the file, then its disk is full."""
+        write = os.pwrite
+        left = [share]
+
+        def part(fd: int, data: bytes, position: int) -> int:
+            if not left:
+                raise OSError(errno.ENOSPC, "no space left")
+            return write(fd, data[: int(len(data) * left.pop())], position)
+
+        return patch("os.pwrite", part)
+
     def crash(self) -> None:
         """The process is gone: nothing is folded, nothing is closed in order."""
         self.journal.close()
@@ -59,6 +78,10 @@ def _fill_free_pages(connection: sqlite3.Connection) -> None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
             raise
+
+
+def _fail(*_: object) -> None:
+    raise OSError(errno.EIO, "input/output error")
 
 
 class NotedOffsets(RuleBasedStateMachine):
@@ -83,11 +106,31 @@ class NotedOffsets(RuleBasedStateMachine):
         self.value += 1
         return offset(self.value)
 
-    @rule(group=GROUPS, partition=PARTITIONS)
-    def note(self, group: str, partition: TopicPartition) -> None:
-        committed = self.next()
-        assert self.opened.store.note_offsets({group: {partition: committed}})
-        self.expected[group, partition] = committed
+    def some(self, where: Where) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        return {
+            group: {partition: self.next() for partition in partitions} for group, partitions in where.items()
+        }
+
+    @rule(where=SOMEWHERE)
+    def note(self, where: Where) -> None:
+        groups = self.some(where)
+        assert self.opened.store.notes
+        self.opened.store.note_offsets(groups)
+        for group, offsets in groups.items():
+            for partition, committed in offsets.items():
+                self.expected[group, partition] = committed
+
+    @rule(where=SOMEWHERE, share=SHARES)
+    def note_without_room(self, where: Where, share: float) -> None:
+        with self.opened.tear(share), pytest.raises(CatalogFull):
+            self.opened.store.note_offsets(self.some(where))
+
+    @rule(where=SOMEWHERE, share=SHARES)
+    def crash_within_a_note(self, where: Where, share: float) -> None:
+        with self.opened.tear(share), patch("os.ftruncate", _fail), pytest.raises(CatalogError):
+            self.opened.store.note_offsets(self.some(where))
+        assert not self.opened.store.notes
+        self.crash()
 
     @rule(group=GROUPS, partition=PARTITIONS)
     def commit(self, group: str, partition: TopicPartition) -> None:
@@ -133,7 +176,7 @@ class NotedOffsets(RuleBasedStateMachine):
         self.opened.store.fold().result()
         self.opened.store.close()
         self.opened.database.close()
-        assert not any((Path(self.directory.name) / name).stat().st_size for name in JOURNALS)
+        assert not any((Path(self.directory.name) / name).stat().st_size for name in OFFSET_JOURNALS)
         self.open()
 
     def done(self, pending: object) -> bool:
@@ -185,10 +228,10 @@ def test_without_notes_the_journal_is_read_but_not_written(tmp_path: Path) -> No
     opened.store.note_offsets({"a": {TopicPartition("t", 0): offset(1)}})
     opened.crash()
     database = Database(tmp_path / "catalog.sqlite")
-    journal = OffsetJournal(tmp_path)
+    journal = Journal(tmp_path, OFFSET_JOURNALS)
     store = CatalogGroupStore(database, journal, notes=False)
     assert store.load().offsets["a"][TopicPartition("t", 0)].offset == 1
-    assert not store.note_offsets({"a": {TopicPartition("t", 0): offset(2)}})
+    assert not store.notes
     assert not any(file.size for file in journal._files)
     store.close()
     database.close()

@@ -222,8 +222,7 @@ class Crowd:
         offsets = self.simulation.coordinator.offsets
         pending = offsets.commit(request, self.simulation.now_ms)
         offsets.close()  # commits of many members at once would wait for each other
-        for error in set(pending.result().values()) - {None}:
-            assert error is not None
+        for error in set(pending.result().values()):
             self._take_error(member, error)
 
     # what must hold

@@ -86,16 +86,23 @@ class SlowStore(MemoryGroupStore):
 class Simulation:
     """One coordinator and its clock. Requests happen now; `advance` lets time pass, deadline by deadline."""
 
-    def __init__(self, store: GroupStore | None = None, topics: FakeTopics | None = None, **settings) -> None:
+    def __init__(
+        self,
+        store: GroupStore | None = None,
+        topics: FakeTopics | None = None,
+        soon=lambda callback: callback(),
+        **settings,
+    ) -> None:
         self.now_ms = 1_000_000
         self.store = store or MemoryGroupStore()
         self.topics = topics or FakeTopics(orders=4, payments=4)
+        self.soon = soon
         self.settings = GroupSettings(**settings)
         self.ids = 0
         self.restart()
 
     def restart(self) -> None:
-        environment = GroupEnvironment(self.store, self.topics, self._new_id, self.settings)
+        environment = GroupEnvironment(self.store, self.topics, self._new_id, self.settings, soon=self.soon)
         self.timers = environment.timers
         self.coordinator = GroupCoordinator(environment)
         self.coordinator.load(self.now_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbroker.coordinators.groups.commit_grouping import LINGER_MS, CommitGrouping
+from kbroker.coordinators.groups.commit_grouping import LINGER_MS, Commit, CommitGrouping
 from kbroker.coordinators.groups.store import CommittedOffset, MemoryGroupStore, TopicPartition
 from kbroker.coordinators.timers import Timers
 from kbroker.storage.pending import Pending
@@ -35,11 +35,17 @@ class Clients:
     def __init__(self) -> None:
         self.store = CountingStore()
         self.timers = Timers()
-        self.grouping = CommitGrouping(self.store, self.timers)
+        self.grouping = CommitGrouping(self.store, self.timers, lambda callback: callback(), self.written)
         self.now_ms = 1_000_000
 
-    def commit(self, client: int, value: int = 1) -> Pending[None]:
-        return self.grouping.commit(client, f"group {client}", {PARTITION: offset(value)}, self.now_ms)
+    def commit(self, client: int, value: int = 1) -> Commit:
+        commit = Commit(f"group {client}", {PARTITION: offset(value)}, {})
+        self.grouping.add(client, commit, self.now_ms)
+        return commit
+
+    def written(self, commits: list[Commit], written: Pending[None]) -> None:
+        for commit in commits:
+            written.then(commit.follow)
 
     def advance(self, milliseconds: int) -> None:
         self.now_ms += milliseconds
@@ -116,7 +122,7 @@ def test_a_write_that_fails_fails_all_that_it_held_and_nothing_else():
         raise AssertionError("stored after all")
     clients.store.error = None
     clients.advance(100)
-    assert clients.commit(0).result() is None
+    assert clients.commit(0).done
 
 
 def test_a_clock_that_goes_back_holds_nobody():

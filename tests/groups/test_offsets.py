@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from classic_support import GROUP, RANGE, FakeTopics, Simulation, SlowStore, failure, subscription
 
+from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -43,8 +44,12 @@ def commit(simulation, offset=1, partition=ORDERS, *, metadata="", leader_epoch=
 
 
 def commit_error(simulation, *arguments, **keywords) -> GroupError | None:
-    (error,) = commit(simulation, *arguments, **keywords).result().values()
-    return error
+    return the_error(commit(simulation, *arguments, **keywords).result())
+
+
+def the_error(errors: CommitErrors) -> GroupError | None:
+    assert len(errors) <= 1
+    return next(iter(errors.values()), None)
 
 
 def committed(simulation, partition=ORDERS, **keywords):
@@ -55,8 +60,7 @@ def committed(simulation, partition=ORDERS, **keywords):
 def transactional_commit(simulation, offset=1, partition=ORDERS, producer_id=PRODUCER, **request):
     request = CommitRequest(GROUP, [NewOffset(partition.topic, partition.partition, offset)], **request)
     pending = simulation.coordinator.offsets.commit_in_transaction(producer_id, request, simulation.now_ms)
-    (error,) = pending.result().values()
-    return error
+    return the_error(pending.result())
 
 
 # who may commit
@@ -138,9 +142,11 @@ def test_each_partition_has_its_own_result(simulation):
         NewOffset("nothing", 0, 5),
         NewOffset("orders", 1, 5, metadata="x" * 4097),
     ]
-    results = simulation.coordinator.offsets.commit(CommitRequest(GROUP, offsets), 0).result()
-    errors = [type(error) for error in results.values()]
-    assert errors == [type(None), UnknownTopicOrPartition, OffsetMetadataTooLarge]
+    errors = simulation.coordinator.offsets.commit(CommitRequest(GROUP, offsets), 0).result()
+    assert {partition: type(error) for partition, error in errors.items()} == {
+        TopicPartition("nothing", 0): UnknownTopicOrPartition,
+        TopicPartition("orders", 1): OffsetMetadataTooLarge,
+    }
     assert committed(simulation, ORDERS) == 5
     assert committed(simulation, TopicPartition("orders", 1)) is None
 
@@ -161,7 +167,7 @@ def test_a_commit_is_answered_and_shown_once_it_is_stored():
     assert not pending.done
     assert committed(simulation) is None
     store.finish()
-    assert pending.result() == {ORDERS: None}
+    assert pending.result() == {}
     assert committed(simulation) == 42
 
 
@@ -317,6 +323,28 @@ def test_a_retention_time_of_the_commit_itself_counts_first(simulation):
     assert committed(simulation) == 1
     simulation.advance(1_200_000)
     assert committed(simulation) is None
+
+
+def test_an_offset_that_is_being_committed_again_does_not_expire():
+    store = SlowStore()
+    simulation = Simulation(store)
+    commit(simulation, 1)
+    store.finish()
+    simulation.now_ms += 30 * DAY_MS
+    pending = commit(simulation, 2)
+    simulation.coordinator.offsets.expire(simulation.now_ms)
+    while store.waiting:
+        store.finish()
+    assert pending.result() == {}
+    assert committed(simulation) == 2
+
+
+def test_the_longest_retention_time_lasts(simulation):
+    commit(simulation, retention_ms=2**63 - 1)
+    simulation.advance(30 * DAY_MS)
+    assert committed(simulation) == 1
+    stored = simulation.store.load().offsets[GROUP][ORDERS]
+    assert stored.expire_timestamp_ms == 2**63 - 1  # no more fits into the catalog
 
 
 def test_the_retention_is_a_setting():

@@ -44,3 +44,5 @@ class GroupEnvironment:
     """A fresh UUID as text."""
     settings: GroupSettings = field(default_factory=GroupSettings)
     timers: Timers = field(default_factory=Timers)
+    soon: Callable[[Callable[[], None]], None] = lambda callback: callback()
+    """Calls back when all requests that are at hand have been looked at."""

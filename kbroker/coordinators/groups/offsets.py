@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-from kbroker.coordinators.groups.commit_grouping import CommitGrouping
+from kbroker.coordinators.groups.commit_grouping import Commit, CommitErrors, CommitGrouping
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
@@ -40,10 +40,11 @@ T = TypeVar("T")
 
 BROKER_RETENTION = -1
 """The retention time of a commit that has none of its own."""
+_LATEST_MS = 2**63 - 1
 _FIRST_VERSION_WITH_NOT_FOUND = 9
 """From OffsetCommit 9 on a missing group has an error of its own."""
 
-CommitResults = dict[TopicPartition, GroupError | None]
+DeleteResults = dict[TopicPartition, GroupError | None]
 FetchResults = dict[TopicPartition, CommittedOffset | GroupError | None]
 
 
@@ -83,7 +84,9 @@ class OffsetManager:
         self._environment = environment
         self._groups = groups
         self._table = OffsetTable()
-        self._commits = CommitGrouping(environment.store, environment.timers)
+        self._commits = CommitGrouping(
+            environment.store, environment.timers, environment.soon, self._commits_written
+        )
         self._sequence = 0
         self._last_write: dict[str, Pending[None]] = {}
 
@@ -102,29 +105,52 @@ class OffsetManager:
 
     # OffsetCommit, TxnOffsetCommit
 
-    def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitResults]:
-        results, offsets = self._accept(request, now_ms, transactional=False)
-        if not offsets:
-            return Pending.resolved(results)
-        group_id = request.group_id
-        client = (group_id, request.member_id)
-        written = self._in_order(group_id, self._commits.commit(client, group_id, offsets, now_ms))
-        return _when_written(written, results, lambda: self._table.commit(group_id, offsets))
+    def commit(self, request: CommitRequest, now_ms: int) -> Pending[CommitErrors]:
+        errors, offsets = self._accept(request, now_ms, transactional=False)
+        commit = Commit(request.group_id, offsets, errors)
+        if offsets:
+            self._commits.add((request.group_id, request.member_id), commit, now_ms)
+        else:
+            commit.resolve(errors)
+        return commit
+
+    def _commits_written(self, commits: list[Commit], written: Pending[None]) -> None:
+        """They show once they are written, each after what was asked for before it."""
+        if not written.done:
+            for commit in commits:
+                self._write(commit.group_id, written)
+            written.then(lambda _: self._show(commits, written))
+            return
+        for commit in [commit for commit in commits if commit.group_id in self._last_write]:
+            commits.remove(commit)
+            before = self._last_write[commit.group_id]
+            before.then(lambda _, commit=commit: self._show([commit], written))  # type: ignore[misc]
+        self._show(commits, written)
+
+    def _show(self, commits: list[Commit], written: Pending[None]) -> None:
+        try:
+            written.result()
+        except Exception as error:
+            for commit in commits:
+                commit.fail(_not_stored(error))
+            return
+        for commit in commits:
+            self._table.commit(commit.group_id, commit.offsets)
+        for commit in commits:
+            commit.resolve(commit.errors)
 
     def commit_in_transaction(
         self, producer_id: int, request: CommitRequest, now_ms: int
-    ) -> Pending[CommitResults]:
+    ) -> Pending[CommitErrors]:
         """Keep offsets until the producer's transaction ends."""
         if not request.group_id:
             raise InvalidGroupId("a transactional commit needs a group")
-        results, offsets = self._accept(request, now_ms, transactional=True)
+        errors, offsets = self._accept(request, now_ms, transactional=True)
         if not offsets:
-            return Pending.resolved(results)
+            return Pending.resolved(errors)
         group_id = request.group_id
         written = self._write(group_id, self._store().add_pending_offsets(producer_id, group_id, offsets))
-        return _when_written(
-            written, results, lambda: self._table.add_pending(producer_id, group_id, offsets)
-        )
+        return _when_written(written, errors, lambda: self._table.add_pending(producer_id, group_id, offsets))
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> Pending[None]:
         """The producer's transaction has ended: its offsets count now, or never."""
@@ -133,19 +159,20 @@ class OffsetManager:
 
     def _accept(
         self, request: CommitRequest, now_ms: int, *, transactional: bool
-    ) -> tuple[CommitResults, dict[TopicPartition, CommittedOffset]]:
-        results: CommitResults = {}
-        known = []
-        for new in request.offsets:
-            partition = TopicPartition(new.topic, new.partition)
-            if self._exists(partition):
-                known.append((partition, new))
-                results[partition] = None
-            else:
-                results[partition] = UnknownTopicOrPartition(f"{new.topic}-{new.partition} does not exist")
+    ) -> tuple[CommitErrors, dict[TopicPartition, CommittedOffset]]:
+        """The offsets that may be committed, and why others may not."""
+        errors: CommitErrors = {}
         offsets: dict[TopicPartition, CommittedOffset] = {}
+        known = []
+        partition_count = self._environment.topics.partition_count
+        for new in request.offsets:
+            if 0 <= new.partition < (partition_count(new.topic) or 0):
+                known.append(new)
+            else:
+                partition = TopicPartition(new.topic, new.partition)
+                errors[partition] = UnknownTopicOrPartition(f"{new.topic}-{new.partition} does not exist")
         if not known:
-            return results, offsets
+            return errors, offsets
         try:
             group = self._group_of(request, now_ms, transactional=transactional)
             check = group.validate_offset_commit(
@@ -157,26 +184,35 @@ class OffsetManager:
             )
             if check is not None:
                 # One partition that may not be committed fails the whole request.
-                for _, new in known:
+                for new in known:
                     if not self._is_too_long(new.metadata):
                         check(self._topic_id(new), new.partition)
         except GroupError as error:
             if transactional and isinstance(error, StaleMemberEpoch):
                 error = IllegalGeneration(str(error))
-            results.update((partition, error) for partition, _ in known)
-            return results, offsets
+            errors.update((TopicPartition(new.topic, new.partition), error) for new in known)
+            return errors, offsets
         if not transactional:
             group.offsets_committed(request.member_id, now_ms)
         self._sequence += 1
-        expire_ms = None if request.retention_ms == BROKER_RETENTION else now_ms + request.retention_ms
-        for partition, new in known:
+        expire_ms = None
+        if request.retention_ms != BROKER_RETENTION:
+            expire_ms = min(now_ms + request.retention_ms, _LATEST_MS)
+        for new in known:
+            partition = TopicPartition(new.topic, new.partition)
             if self._is_too_long(new.metadata):
-                results[partition] = OffsetMetadataTooLarge("the metadata of the offset is too long")
-                continue
-            offsets[partition] = CommittedOffset(
-                new.offset, new.leader_epoch, new.metadata, now_ms, expire_ms, new.topic_id, self._sequence
-            )
-        return results, offsets
+                errors[partition] = OffsetMetadataTooLarge("the metadata of the offset is too long")
+            else:
+                offsets[partition] = CommittedOffset(
+                    new.offset,
+                    new.leader_epoch,
+                    new.metadata,
+                    now_ms,
+                    expire_ms,
+                    new.topic_id,
+                    self._sequence,
+                )
+        return errors, offsets
 
     def _group_of(self, request: CommitRequest, now_ms: int, *, transactional: bool) -> Group:
         """Who commits without a generation needs no group: a simple one is made."""
@@ -209,9 +245,10 @@ class OffsetManager:
             except GroupError as error:
                 result.fail(error)
 
+        if require_stable:
+            self._commits.flush()
         under_way = self._last_write.get(group_id)
         if require_stable and under_way is not None:
-            self._commits.flush()
             under_way.then(lambda _: read())
         else:
             read()
@@ -242,14 +279,14 @@ class OffsetManager:
 
     # OffsetDelete, expiry, topics that go
 
-    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> Pending[CommitResults]:
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> Pending[DeleteResults]:
         if not group_id:
             raise InvalidGroupId("no group is named")
         group = self._groups.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         group.validate_offset_delete()
-        results: CommitResults = {}
+        results: DeleteResults = {}
         for partition in partitions:
             if not self._exists(partition):
                 results[partition] = UnknownTopicOrPartition(f"{partition} does not exist")
@@ -267,6 +304,7 @@ class OffsetManager:
             gone = self._table.partitions_where(group_id, lambda partition: partition.topic == topic)
             self._delete(group_id, gone)
 
+        self._commits.flush()
         for group_id in self._table.group_ids() - self._last_write.keys():
             delete(group_id)
         for group_id, under_way in list(self._last_write.items()):
@@ -281,7 +319,10 @@ class OffsetManager:
         """Delete the offsets whose retention is over, and the groups that have neither offsets nor members
         left.
         """
+        self._commits.flush()
         for group in list(self._groups.groups.values()):
+            if group.group_id in self._last_write:
+                continue  # what is being written may be a younger offset
             offsets = self._table.of_group(group.group_id)
             expired = {
                 partition
@@ -330,15 +371,6 @@ class OffsetManager:
         self._commits.flush()
         return self._environment.store
 
-    def _in_order(self, group_id: str, stored: Pending[None]) -> Pending[None]:
-        """What was stored at once shows after what was asked for before it and is still being written."""
-        before = self._last_write.get(group_id)
-        if before is None or not stored.done:
-            return self._write(group_id, stored)
-        written: Pending[None] = Pending()
-        before.then(lambda _: written.follow(stored))
-        return self._write(group_id, written)
-
     def _write(self, group_id: str, written: Pending[None]) -> Pending[None]:
         """Remember the group's last write until it is done."""
         if not written.done:
@@ -359,10 +391,14 @@ def _when_written(written: Pending[None], value: T, apply: Callable[[], None]) -
         try:
             done.result()
         except Exception as error:
-            result.fail(CoordinatorNotAvailable(f"the offsets could not be stored: {error}"))
+            result.fail(_not_stored(error))
         else:
             apply()
             result.resolve(value)
 
     written.then(settle)
     return result
+
+
+def _not_stored(error: Exception) -> CoordinatorNotAvailable:
+    return CoordinatorNotAvailable(f"the offsets could not be stored: {error}")

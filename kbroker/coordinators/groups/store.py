@@ -78,11 +78,13 @@ class GroupStore(Protocol):
         """Replace these offsets of these groups, all together."""
         ...
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
-        """The same without waiting, where the store can keep them at once; `fold` is to follow sometime.
+    @property
+    def notes(self) -> bool:
+        """Whether `note_offsets` is a way, and then the better one."""
+        ...
 
-        False: it cannot, commit_offsets is the way. Raises where it should and could not.
-        """
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
+        """The same, done when it returns; `fold` is to follow sometime. Raises if it could not be done."""
         ...
 
     def fold(self) -> Pending[None]:
@@ -106,6 +108,8 @@ class GroupStore(Protocol):
 
 class MemoryGroupStore:
     """Keeps everything in dictionaries: for brokers without a data directory, and for tests."""
+
+    notes = False
 
     def __init__(self) -> None:
         self._groups: dict[str, StoredGroup] = {}
@@ -148,8 +152,8 @@ class MemoryGroupStore:
             self._offsets.setdefault(group_id, {}).update(offsets)
         return Pending.resolved(None)
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> bool:
-        return False
+    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
+        raise NotImplementedError("it is as quick to commit them")
 
     def fold(self) -> Pending[None]:
         return Pending.resolved(None)

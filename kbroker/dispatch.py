@@ -70,7 +70,7 @@ class Endpoint(NamedTuple):
     response: type[Any]
     handle: Callable[..., Any]
     refuse: Callable[..., Any] | None  # builds the answer for a request whose handler failed
-    lanes: Callable[[Broker], Lanes] | None  # for an API whose requests mostly repeat
+    lanes: Callable[[Broker], Lanes] | None  # for an API whose requests repeat; a connection uses one such
 
 
 _endpoints: dict[tuple[int, int], Endpoint] = {}

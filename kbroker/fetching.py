@@ -256,11 +256,14 @@ class Fetching:
         self._watched, self._unwatch = [], []
 
     def _finish(self) -> None:
+        """Let go of all that refers to this: who holds much must not wait for the garbage collector."""
         self._stop_watching()
         if self._cancel_deadline is not None:
             self._cancel_deadline()
+            self._cancel_deadline = None
         if self._withdraw is not None:
             self._withdraw()
+            self._withdraw = None
 
 
 def _divergence(log: Log, asked: FetchedPartition) -> EpochEndOffset | None:

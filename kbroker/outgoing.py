@@ -86,6 +86,7 @@ class Outgoing:
     def lost(self) -> None:
         """The connection is gone."""
         self._kept = []
+        self._resumed = _nobody  # who is told holds this, too
         if self._descriptor >= 0:
             asyncio.get_running_loop().remove_writer(self._descriptor)
             os.close(self._descriptor)
@@ -124,3 +125,7 @@ class Outgoing:
         if not isinstance(error, ConnectionError):
             logger.error("closing a connection: its records cannot be sent: %s", error)
         self.abort()
+
+
+def _nobody() -> None:
+    pass

@@ -56,7 +56,6 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
-        self._stable_place: tuple[int, Place] | None = None
         self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
         self._unsynced = Unsynced()
         self._flush_scheduled = False
@@ -349,10 +348,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             return Place(segment, segment.size_bytes)
         if limit == self.high_watermark and self._committed_place is not None:
             return self._committed_place
-        if self._stable_place is None or self._stable_place[0] != limit:
-            index = self._segment_index(limit)
-            self._stable_place = limit, self._reader.place_of(self._segments, index, limit, wait=wait)
-        return self._stable_place[1]
+        return self._reader.place_of_limit(self._segments, self._segment_index(limit), limit, wait=wait)
 
     def offset_for_timestamp(
         self, timestamp: int
@@ -382,7 +378,6 @@ class PartitionLog(AbstractLog[FileSegment]):
     def _discard(self, segments: list[FileSegment], keep_snapshot: int = -1) -> None:
         """Rename the files of segments that were given up; they are removed later."""
         self._reader.forget()
-        self._stable_place = None
         if self._committed_place is not None and self._committed_place.segment in segments:
             self._committed_place = None
         renamed: list[str] = []
@@ -462,7 +457,6 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._discard(later)
         self._generation += 1
         self._reader.forget()
-        self._stable_place = None
         place.segment.truncate_to_position(place.position, end_offset)
         self._reader.reload_timestamps(place.segment)
         self.log_end_offset = end_offset

@@ -80,11 +80,13 @@ class LogReader:
         self._worker = worker or InlineWorker()
         self._report = report
         self._hints: dict[int, _Hint] = {}  # by the offset that the batch begins with
+        self._limit: tuple[int, Place] | None = None  # the last one that was looked for, and where it is
         self._reported: set[tuple[int, int]] = set()  # damage is told of once
 
     def forget(self) -> None:
         """Segments were cut, replaced or deleted."""
         self._hints.clear()
+        self._limit = None
 
     def remember(self, offset: int, segment: FileSegment, position: int, *, cold: bool = False) -> None:
         hints = self._hints
@@ -328,6 +330,12 @@ class LogReader:
                 if header.last_offset >= offset:
                     return Place(segment, position)
         return Place(segments[-1], segments[-1].size_bytes)
+
+    def place_of_limit(self, segments: Sequence[FileSegment], index: int, limit: int, *, wait: bool) -> Place:
+        """Where the batches below an offset end that stays the same for many reads."""
+        if self._limit is None or self._limit[0] != limit:
+            self._limit = limit, self.place_of(segments, index, limit, wait=wait)
+        return self._limit[1]
 
     def end_offset_before(self, place: Place) -> int:
         """The offset that follows the last batch before a place."""

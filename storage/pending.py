@@ -75,8 +75,9 @@ class Pending(Generic[T]):
             return
         self._state = _ABANDONED
         self._callbacks.clear()
-        if self._abandon is not None:
-            self._abandon()
+        abandon, self._abandon = self._abandon, None
+        if abandon is not None:
+            abandon()
 
     def then(self, callback: Callable[[Pending[T]], None]) -> None:
         """Call back once settled: at once if it already is, never if abandoned."""
@@ -87,6 +88,7 @@ class Pending(Generic[T]):
 
     def _settle(self, state: int) -> None:
         self._state = state
+        self._abandon = None  # the owner mostly knows this Pending: together they would be garbage to collect
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)

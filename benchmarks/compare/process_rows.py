@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from benchmarks.compare import java_loads, python_loads
 from benchmarks.compare.brokers import Broker, Meter, Usage
@@ -39,21 +41,30 @@ def _connections(broker: Broker, scale: float) -> Numbers:
     count = max(10, int(1000 * scale))
     records = max(1000, int(200_000 * scale))
     topic = new_topic(broker)
-    before = _rss_anon_mb(broker)
-    connections = python_loads.open_connections(broker, count)
-    try:
-        grown = _rss_anon_mb(broker) - before
+    with _open_connections(broker, count):
         meter = Meter(broker)
         result = java_loads.produce(broker, topic, records, 1024)
         cpu = meter.cpu_seconds
-    finally:
-        for connection in connections:
-            connection.close()
+    # What a heap grows by depends on what it has seen before.
+    with type(broker)() as fresh:
+        before = _rss_anon_mb(fresh)
+        with _open_connections(fresh, count):
+            grown = _rss_anon_mb(fresh) - before
     return {
         "records_per_s": result.records_per_second,
         "cpu_us_per_record": cpu / records * 1e6,
         "grown_mb": max(0.0, grown),
     }
+
+
+@contextmanager
+def _open_connections(broker: Broker, count: int) -> Iterator[None]:
+    connections = python_loads.open_connections(broker, count)
+    try:
+        yield
+    finally:
+        for connection in connections:
+            connection.close()
 
 
 def _many_partitions(broker: Broker, scale: float) -> Numbers:

@@ -136,3 +136,17 @@ def test_producers_that_send_more_than_fits(server: ServerProcess) -> None:
         for client in clients:
             client.socket.settimeout(60)
             assert client.receive().responses[0].partition_responses[0].error_code == 0
+
+
+def test_what_waited_for_records_is_let_go_when_it_is_answered(server: ServerProcess) -> None:
+    with server.client() as client:
+        fill(client, 1)
+    before = rss_anon(server)
+    with server.client() as producer, server.client() as consumer:
+        for offset in range(1, 101):
+            partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=LARGE)
+            topics = [FetchTopic(TOPIC, partitions=[partition])]
+            consumer.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, max_bytes=LARGE, topics=topics), 11)
+            producer.ask(produce(), 9)
+            assert received_bytes(consumer.socket) > MIB // 2
+    assert rss_anon(server) - before < SLACK

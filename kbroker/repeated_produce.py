@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.joining import join
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_TOPIC_IDS = 13
-_MOST_LANES = 64  # of a connection
+_MOST_LANES = 128  # of a connection
 _MOST_SHAPE_BYTES = 512  # what is remembered of a request, names of client and topic among it
-_PATIENCE = 16  # so many requests to other topics in a row make it forget its lanes
+_PATIENCE = 16  # so many requests in a row without a lane make it look whether to begin anew
 _LEAST_BYTES = 64  # of a length and a batch
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _NO_TAGS = bytes(3)  # behind a flexible request's batch: of the partition, the topic and the request
@@ -52,7 +53,7 @@ class _Lane(NamedTuple):
     name: str
     topic_id: bytes
     partition: int
-    pack: Callable[..., bytes]  # makes the answer: its size, the correlation id, `start`, the offsets, `end`
+    pack: Callable[..., bytes]  # see _layout
     size: int
     start: bytes
     end: bytes
@@ -69,7 +70,7 @@ class RepeatedProduces:
         self._unpack: Callable[[memoryview], tuple[bytes, bytes, bytes]] = _split(0)
         self._position = 0  # where the length of the batch stands
         self._flexible = False
-        self._misses = _PATIENCE
+        self._misses = 0  # since a request was taken
 
     def take(
         self, frame: memoryview, now_ms: int
@@ -127,6 +128,10 @@ class RepeatedProduces:
 
     def learn(self, frame: memoryview, request: Request, answer: ProduceResponse) -> None:
         """A request that was decoded, and how it was answered at once."""
+        self._misses += 1
+        full = len(self._lanes) >= _MOST_LANES
+        if full and self._misses % _PATIENCE:
+            return
         version = request.endpoint.version
         if version < _FIRST_VERSION or len(answer.responses) != 1:
             return
@@ -145,15 +150,16 @@ class RepeatedProduces:
             return
         if any(frame[end:]):  # tagged fields, or bytes behind the request
             return
-        if position != self._position or flexible != self._flexible:
-            self._misses += 1
-            if self._misses < _PATIENCE:
+        elsewhere = position != self._position or flexible != self._flexible
+        if elsewhere or full:
+            patience = _PATIENCE if elsewhere else _PATIENCE * _MOST_LANES
+            if self._lanes and self._misses < patience:
                 return
             self._misses = 0
             self._lanes.clear()
             self._position, self._flexible, self._unpack = position, flexible, _split(position)
         head, _, shape = self._unpack(frame)
-        if (head, shape) not in self._lanes and len(self._lanes) < _MOST_LANES:
+        if (head, shape) not in self._lanes:
             self._lanes[head, shape] = self._lane(request, topic.name, topic.topic_id, data.index)
 
     def _lane(self, request: Request, name: str, topic_id: bytes, partition: int) -> _Lane:
@@ -165,15 +171,21 @@ class RepeatedProduces:
         start, end = answer.split(_OFFSETS.pack(*_RECOGNISABLE))
         if request.endpoint.flexible_response:
             start = b"\0" + start  # the header's tagged fields: none
-        pack = struct.Struct(f">i4s{len(start)}sqqq{len(end)}s")
+        layout = _layout(len(start), len(end))
         return _Lane(
-            (topic.topic_id, partition), name, topic_id, partition, pack.pack, pack.size - 4, start, end
+            (topic.topic_id, partition), name, topic_id, partition, layout.pack, layout.size - 4, start, end
         )
 
 
 def _split(position: int) -> Callable[[memoryview], tuple[bytes, bytes, bytes]]:
     """Takes a frame's start apart: API key and version, correlation id, and the rest up to `position`."""
     return struct.Struct(f"4s4s{max(position - 8, 0)}s").unpack_from
+
+
+@lru_cache(64)
+def _layout(start: int, end: int) -> struct.Struct:
+    """Of an answer: size, correlation id, what follows up to the offsets, these, and what is behind them."""
+    return struct.Struct(f">i4s{start}sqqq{end}s")
 
 
 def _response(lane: _Lane, result: PartitionProduceResponse) -> ProduceResponse:

@@ -44,7 +44,6 @@ UNITS: dict[str, tuple[str, bool]] = {
     "end_to_end_max_ms": ("end to end max ms", False),
     "start_s": ("start s", False),
     "rss_anon_mb": ("RssAnon MB", False),
-    "grown_mb": ("RssAnon grown MB", False),
     "create_s": ("create s", False),
     "cpu_us_per_record": ("broker CPU µs/record", False),
     "settle_s": ("settle s", False),

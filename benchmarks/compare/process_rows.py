@@ -45,15 +45,12 @@ def _connections(broker: Broker, scale: float) -> Numbers:
         meter = Meter(broker)
         result = java_loads.produce(broker, topic, records, 1024)
         cpu = meter.cpu_seconds
-    # What a heap grows by depends on what it has seen before.
-    with type(broker)() as fresh:
-        before = _rss_anon_mb(fresh)
-        with _open_connections(fresh, count):
-            grown = _rss_anon_mb(fresh) - before
+    with type(broker)() as fresh, _open_connections(fresh, count):
+        memory = _rss_anon_mb(fresh)  # of a heap that has seen nothing else
     return {
         "records_per_s": result.records_per_second,
         "cpu_us_per_record": cpu / records * 1e6,
-        "grown_mb": max(0.0, grown),
+        "rss_anon_mb": memory,
     }
 
 

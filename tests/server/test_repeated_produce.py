@@ -5,13 +5,18 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbroker import repeated_produce
+from kbroker.dispatch import parse
+from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.headers import RequestHeader
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -21,10 +26,22 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kbroker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
 from kbroker.protocol.records import Record, build_batch
+from kbroker.storage.interface import Appended
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.context import Peer
 
 PARTITIONS = 3
 names = (f"topic-{number:05}" for number in itertools.count())
@@ -276,3 +293,35 @@ def test_no_answer_is_given_where_none_is_asked_for(client: RawClient, producer:
     for _ in range(3):
         producer.send_unanswered(produce(name, bytes(16), 9, 0, plain(), 0), 9)
     assert codes(producer.ask(produce(name, bytes(16), 9, 0, plain(), 1), 9)) == (ErrorCode.NONE, 3)
+
+
+def test_lanes_are_bounded_and_old_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In process: what a connection remembers while a producer goes from topic to topic, and back."""
+    monkeypatch.setattr(repeated_produce, "_MOST_LANES", 4)
+    monkeypatch.setattr(repeated_produce, "_PATIENCE", 2)
+    log = SimpleNamespace(append_as_leader=lambda batch, now_ms: Appended(5, 5, -1, 0, False, None))
+    broker = SimpleNamespace(
+        topics=SimpleNamespace(get=lambda name: SimpleNamespace(topic_id=name.encode())),
+        open_logs={(f"t{number}".encode(), 0): log for number in range(10)},
+    )
+    lanes = repeated_produce.RepeatedProduces(cast("Broker", broker))
+
+    def send(number: int) -> bool:
+        """Whether it was taken without being decoded."""
+        request = produce(f"t{number}", bytes(16), 9, 0, plain(), 1)
+        header = RequestHeader(request_api_key=0, request_api_version=9, correlation_id=1, client_id="c")
+        frame = memoryview(bytearray(encode_bytes(header, 2) + encode_bytes(request, 9)))
+        if lanes.take(frame, 0) is not None:
+            return True
+        decoded = parse(frame, cast("Peer", None), 0)
+        ok = PartitionProduceResponse(0, ErrorCode.NONE, 5)
+        lanes.learn(frame, decoded, ProduceResponse([TopicProduceResponse(f"t{number}", bytes(16), [ok])]))
+        assert len(lanes._lanes) <= 4
+        return False
+
+    assert [send(number) for number in (0, 0, 1, 1, 2, 3)] == [False, True, False, True, False, False]
+    assert [send(0), send(9), send(9), send(0)] == [True, False, False, True]  # it has room for no more
+    for _ in range(8):
+        assert not send(8)
+    assert send(8)  # those of before were not used for long
+    assert not send(0)

@@ -4,8 +4,8 @@ PYTHON  ?= python3
 DATA    ?= ./data
 CYCLES  ?= 200
 # Processes, JVMs and real clients share a machine that others load too: what fails is run once more, and the
-# closing line counts it as rerun.
-AGAIN   ?= --reruns 1
+# end names it.
+AGAIN   ?= --reruns 1 -raR
 BIN     := $(VENV)/bin
 RUN     := $(BIN)/.run-installed
 TESTING := $(BIN)/.test-installed

@@ -93,15 +93,26 @@ class _NotUndone(Exception):
         self.reason = reason
 
 
+class _OtherFormat(Exception):
+    pass
+
+
 class _File:
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.size = os.fstat(self._fd).st_size
         self.last = 0  # sequence number of the last entry
 
     def entries(self) -> list[Entry]:
         """All whole ones; what follows them is cut."""
-        found, end = _whole_entries(os.pread(self._fd, self.size, 0) if self.size else b"")
+        try:
+            found, end = _whole_entries(os.pread(self._fd, self.size, 0) if self.size else b"")
+        except _OtherFormat as error:
+            raise CatalogTooNew(
+                f"{self._path} has entries of format {error}, which another version of kbroker wrote: start "
+                "and stop that one once, or remove the file, which gives up the last second before the crash"
+            ) from None
         if found:
             self.last = found[-1].sequence
         if end < self.size:
@@ -147,7 +158,7 @@ def _whole_entries(data: bytes) -> tuple[list[Entry], int]:
         if not length or len(body) < length or zlib.crc32(body) != crc:
             break
         if body[0] != _FORMAT:
-            raise CatalogTooNew(f"a journal has entries of format {body[0]}, which this kbroker cannot read")
+            raise _OtherFormat(body[0])
         _, sequence = _START.unpack_from(body)
         found.append(Entry(sequence, body[_START.size :]))
         position += _HEAD.size + length

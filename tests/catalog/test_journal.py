@@ -55,7 +55,7 @@ def test_entries_of_another_format_are_refused_and_kept(tmp_path: Path) -> None:
     body = b"\x03" + bytes(20)
     content = path.read_bytes() + struct.pack(">II", len(body), zlib.crc32(body)) + body + b"torn"
     path.write_bytes(content)
-    with pytest.raises(CatalogTooNew):
+    with pytest.raises(CatalogTooNew, match=r"a\.journal has entries of format 3, .* remove the file"):
         entries(tmp_path)
     assert path.read_bytes() == content
 

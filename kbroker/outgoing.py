@@ -94,9 +94,9 @@ class Outgoing:
 
     def _send(self, part: FileRange) -> bool:
         """Send what the socket takes now; whether that was all. If not, `resume` goes on with it."""
-        if self._descriptor < 0:
-            self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
         try:
+            if self._descriptor < 0:
+                self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
             while len(part):
                 part.send(self._descriptor)
             return True

@@ -46,7 +46,3 @@ class FileRange:
         size, position = min(self._size, _LOAD_BYTES), self._position
         self._loaded = size
         return self._worker.run(lambda: self._files.load_pages(self._file, size, position))
-
-    def read(self) -> bytes:
-        """All of it, waiting for the disk."""
-        return self._files.read_at(self._file, self._size, self._position)

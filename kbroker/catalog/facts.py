@@ -1,4 +1,6 @@
-"""Facts that outlive a restart: the cluster id, the count of unclean starts, the next producer id."""
+"""Facts that outlive a restart: the cluster id, the count of unclean starts, the next producer id,
+and up to which entry the catalog has what is noted in a journal.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ def load(database: Database) -> dict[str, str]:
 
 
 def save(database: Database, name: str, value: str) -> Pending[None]:
-    def write(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+    return database.write(lambda connection: put(connection, name, value))
 
-    return database.write(write)
+
+def put(connection: sqlite3.Connection, name: str, value: str) -> None:
+    """As part of a transaction."""
+    connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+
+def number(connection: sqlite3.Connection, name: str) -> int:
+    """0 where there is none."""
+    found = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    return int(found[0]) if found else 0

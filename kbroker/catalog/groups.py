@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from kbroker.catalog import noted_offsets
+from kbroker.catalog import facts, noted_offsets
 from kbroker.catalog.database import CatalogError, Database
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import OFFSETS_FOLDED
@@ -65,9 +65,10 @@ class CatalogGroupStore:
         if not self._stored:
             return StoredGroups()
         if self._journal is not None:
+            folded = self._database.read(lambda connection: facts.number(connection, OFFSETS_FOLDED))
             self._unfolded += [
                 _Noted(sequence, noted_offsets.decode(payload))
-                for sequence, payload in self._journal.read(self._database.read(_folded))
+                for sequence, payload in self._journal.read(folded)
             ]
             self.fold().result()
             self._journal.forget(self._journal.sequence)
@@ -201,18 +202,12 @@ def _insert(connection: sqlite3.Connection, groups: Mapping[str, Offsets]) -> No
     connection.executemany("INSERT OR REPLACE INTO group_offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def _folded(connection: sqlite3.Connection) -> int:
-    """Up to which entry of the journal the table has the offsets."""
-    found = connection.execute("SELECT value FROM facts WHERE name = ?", (OFFSETS_FOLDED,)).fetchone()
-    return int(found[0]) if found else 0
-
-
 def _fold(connection: sqlite3.Connection, entries: Collection[_Noted]) -> None:
-    folded = _folded(connection)
+    folded = facts.number(connection, OFFSETS_FOLDED)
     for sequence, groups in entries:
         if sequence > folded:
             _insert(connection, groups)
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (OFFSETS_FOLDED, str(sequence)))
+            facts.put(connection, OFFSETS_FOLDED, str(sequence))
 
 
 def _load(connection: sqlite3.Connection) -> StoredGroups:

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from kbroker.catalog import facts
 from kbroker.catalog.database import CatalogError, Database
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import TRANSACTIONS_FOLDED
@@ -59,7 +60,8 @@ class CatalogTransactionStore:
         if not self._stored:
             return []
         if self._journal is not None:
-            for sequence, payload in self._journal.read(self._database.read(_folded)):
+            folded = self._database.read(lambda connection: facts.number(connection, TRANSACTIONS_FOLDED))
+            for sequence, payload in self._journal.read(folded):
                 row = tuple(json.loads(payload))
                 self._noted[row[0]] = (sequence, row)
             self._fold().result()
@@ -127,9 +129,9 @@ class CatalogTransactionStore:
         journal.turn()
 
         def write(connection: sqlite3.Connection) -> None:
-            folded = _folded(connection)
+            folded = facts.number(connection, TRANSACTIONS_FOLDED)
             _insert(connection, (row for sequence, row in noted.values() if sequence > folded))
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (TRANSACTIONS_FOLDED, str(last)))
+            facts.put(connection, TRANSACTIONS_FOLDED, str(last))
             function(connection)
 
         written = self._database.write(write)
@@ -143,12 +145,6 @@ class CatalogTransactionStore:
             return  # the writer hears of it; here it stays noted, for the next write
         self._noted = {key: noted for key, noted in self._noted.items() if noted[0] > last}
         journal.forget(last)
-
-
-def _folded(connection: sqlite3.Connection) -> int:
-    """Up to which entry of the journal the table has the changes."""
-    found = connection.execute("SELECT value FROM facts WHERE name = ?", (TRANSACTIONS_FOLDED,)).fetchone()
-    return int(found[0]) if found else 0
 
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:

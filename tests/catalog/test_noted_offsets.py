@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -19,6 +18,7 @@ from kbroker.catalog.groups import CatalogGroupStore
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import OFFSET_JOURNALS
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
+from tests.catalog.small_disk import crash, fill_disk, make_room
 
 GROUPS = st.sampled_from(["a", "b"])
 PARTITIONS = st.sampled_from([TopicPartition("t", number) for number in range(3)])
@@ -43,15 +43,6 @@ class Store:
     def read(self, query: str) -> list[tuple[object, ...]]:
         return self.database.read(lambda connection: connection.execute(query).fetchall())
 
-    def fill_disk(self) -> None:
-        (pages,) = self.read("PRAGMA page_count")[0]
-        self.read(f"PRAGMA max_page_count={pages}")
-        self.database.read(_fill_free_pages)
-
-    def make_room(self) -> None:
-        self.read("PRAGMA max_page_count=1000000")
-        self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
-
     def tear(self, share: float) -> object:
         """Of what is appended from now on only this share gets into the file, then its disk is full."""
         write = os.pwrite
@@ -67,17 +58,7 @@ class Store:
     def crash(self) -> None:
         """The process is gone: nothing is folded, nothing is closed in order."""
         self.journal.close()
-        self.database._connection.close()
-
-
-def _fill_free_pages(connection: sqlite3.Connection) -> None:
-    try:
-        connection.execute("CREATE TABLE IF NOT EXISTS filler (data)")
-        while True:
-            connection.execute("INSERT INTO filler VALUES (?)", (bytes(200),))
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
-            raise
+        crash(self.database)
 
 
 def _fail(*_: object) -> None:
@@ -155,13 +136,13 @@ class NotedOffsets(RuleBasedStateMachine):
     @rule()
     def disk_fills(self) -> None:
         if not self.full:
-            self.opened.fill_disk()
+            fill_disk(self.opened.database)
             self.full = True
 
     @rule()
     def disk_has_room(self) -> None:
         if self.full:
-            self.opened.make_room()
+            make_room(self.opened.database)
             self.full = False
 
     @rule()
@@ -205,7 +186,7 @@ def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) 
     opened = Store(tmp_path)
     partition = TopicPartition("t", 0)
     opened.store.note_offsets({"a": {partition: offset(1)}})
-    opened.fill_disk()
+    fill_disk(opened.database)
     failed = opened.store.fold()
     try:
         failed.result()
@@ -213,7 +194,7 @@ def test_a_fold_that_failed_is_made_up_for_before_a_later_write(tmp_path: Path) 
         pass
     else:
         raise AssertionError("there was room after all")
-    opened.make_room()
+    make_room(opened.database)
     opened.store.delete_offsets("a", [partition]).result()
     opened.store.fold().result()
     assert opened.read("SELECT * FROM group_offsets") == []

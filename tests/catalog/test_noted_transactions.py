@@ -19,6 +19,7 @@ from kbroker.catalog.stored import TRANSACTION_JOURNALS, transactions_are_stored
 from kbroker.catalog.transactions import CatalogTransactionStore
 from kbroker.coordinators.transactions.transaction import Transaction
 from kbroker.storage.pending import Pending
+from tests.catalog.small_disk import crash, fill_disk, make_room
 
 IDS = st.sampled_from(["a", "b", "c"])
 
@@ -95,15 +96,6 @@ class Store:
     def read(self, query: str) -> list[tuple[object, ...]]:
         return self.database.read(lambda connection: connection.execute(query).fetchall())
 
-    def fill_disk(self) -> None:
-        (pages,) = self.read("PRAGMA page_count")[0]
-        self.read(f"PRAGMA max_page_count={pages}")
-        self.database.read(_fill_free_pages)
-
-    def make_room(self) -> None:
-        self.read("PRAGMA max_page_count=1000000")
-        self.database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
-
     def stop(self) -> None:
         self.store.close()
         self.database.close()
@@ -111,17 +103,7 @@ class Store:
     def crash(self) -> None:
         """The process is gone: nothing is folded, nothing is closed in order."""
         self.journal.close()
-        self.database._connection.close()
-
-
-def _fill_free_pages(connection: sqlite3.Connection) -> None:
-    try:
-        connection.execute("CREATE TABLE IF NOT EXISTS filler (data)")
-        while True:
-            connection.execute("INSERT INTO filler VALUES (?)", (bytes(200),))
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
-            raise
+        crash(self.database)
 
 
 class NotedTransactions(RuleBasedStateMachine):
@@ -170,13 +152,13 @@ class NotedTransactions(RuleBasedStateMachine):
     @rule()
     def disk_fills(self) -> None:
         if not self.full:
-            self.opened.fill_disk()
+            fill_disk(self.opened.database)
             self.full = True
 
     @rule()
     def disk_has_room(self) -> None:
         if self.full:
-            self.opened.make_room()
+            make_room(self.opened.database)
             self.full = False
 
     @rule()

@@ -75,15 +75,13 @@ class Confluent:
 
     def send(self, topic: str, partition: int, value: str) -> None:
         assert self._producer is not None
-        errors: list[Any] = []
         try:
-            self._producer.produce(
-                topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error)
-            )
+            # No callback: called while a fatal error is being raised, it would be taken for a bug by Python.
+            # What is not delivered fails the transaction.
+            self._producer.produce(topic, value, partition=partition)
             self._producer.flush(SECONDS)
         except confluent_kafka.KafkaException as error:
             self._raise(error.args[0])
-        self._raise(errors[0])
 
     def offset(self, group: str, topic: str, partition: int, offset: int) -> None:
         assert self._producer is not None
@@ -137,9 +135,7 @@ class Confluent:
     def close(self) -> None:
         self._producer = None
 
-    def _raise(self, error: confluent_kafka.KafkaError | None) -> None:
-        if error is None:
-            return
+    def _raise(self, error: confluent_kafka.KafkaError) -> None:
         if error.fatal() or error.code() in (
             confluent_kafka.KafkaError._FENCED,
             confluent_kafka.KafkaError.INVALID_PRODUCER_EPOCH,

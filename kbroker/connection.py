@@ -282,11 +282,14 @@ class Connection(asyncio.BufferedProtocol):
             if not 0 <= size <= self._host.max_request_bytes:
                 self._refuse(_bad_size(view[position : position + 4], size))
                 break
-            if end - position - 4 < size or not self._ready:
+            behind = end - position - 4 - size
+            if behind < 0 or not self._ready:
                 break
-            position += 4
-            self._execute(view[position : position + size])
-            position += size
+            taken = self._execute_run(view[position:]) if behind and self._lanes is not None else 0
+            if not taken:
+                taken = 4 + size
+                self._execute(view[position + 4 : position + taken])
+            position += taken
             if self._closed:
                 break
         self._receiving = False
@@ -359,10 +362,27 @@ class Connection(asyncio.BufferedProtocol):
         except BadRequest as refusal:
             self._refuse(str(refusal))
         except Exception:
-            logger.exception(
-                "closing %s:%s: its request could not be answered", self.peer_host, self.peer_port
-            )
-            self.close()
+            self._unanswerable()
+
+    def _execute_run(self, view: memoryview) -> int:
+        """Execute the first requests together if they allow it; how many bytes they had."""
+        host = self._host
+        assert self._lanes is not None
+        if self._slots or host.faults is not None or len(view) > host.max_request_bytes:
+            return 0
+        try:
+            answers, taken = self._lanes.take_run(view, self.last_active)
+        except Exception:
+            self._unanswerable()
+            return len(view)
+        if taken:
+            self._out.append(answers)
+            self._out_bytes += len(answers)
+        return taken
+
+    def _unanswerable(self) -> None:
+        logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
+        self.close()
 
     def _await(self, request: Request, pending: Pending[Any]) -> None:
         slot = _Slot(request, pending, None)

@@ -57,6 +57,12 @@ class Lanes(Protocol):
     def take(self, frame: memoryview, now_ms: int) -> Any:
         """The whole answer as bytes; or a response, or a Pending of one; None: decode the request."""
 
+    def take_run(self, view: memoryview, now_ms: int) -> tuple[bytes, int]:
+        """The answers to the first requests of `view`, each behind its size, and how many bytes these have.
+
+        `view` begins with a whole one. Nothing, and 0: take it alone.
+        """
+
     def learn(self, frame: memoryview, request: Request, answer: Any) -> None:
         """A request that was decoded, and the response that it got at once."""
 

@@ -25,6 +25,7 @@ from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kbroker.protocol.record_batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
+from kbroker.protocol.record_codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
 from kbroker.storage.pending import Pending
@@ -39,6 +40,8 @@ _FIRST_WITH_TOPIC_IDS = 13
 _MOST_LANES = 128  # of a connection
 _MOST_SHAPE_BYTES = 512  # what is remembered of a request, names of client and topic among it
 _PATIENCE = 16  # so many requests in a row without a lane make it look whether to begin anew
+_SHAPE = 8  # of a frame: behind API key, version and correlation id
+_LONGEST_RUN = 64  # far below what one write takes (IOV_MAX)
 _LEAST_BYTES = 64  # of a length and a batch
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _NO_TAGS = bytes(3)  # behind a flexible request's batch: of the partition, the topic and the request
@@ -76,6 +79,71 @@ class RepeatedProduces:
         self, frame: memoryview, now_ms: int
     ) -> bytes | ProduceResponse | Pending[ProduceResponse] | None:
         """The whole answer; or a response, maybe a later one, to be framed; None: decode the request."""
+        found = self._find(frame)
+        if found is None:
+            return None
+        lane, correlation_id, batch = found
+        log = self._broker.open_logs.get(lane.log_key)
+        if log is None:
+            return None
+        self._misses = 0
+        try:
+            appended = log.append_as_leader(batch, now_ms)
+        except Exception as error:
+            return _response(lane, refused(lane.partition, error, log))
+        if appended.durable is not None:
+            result = appended_at(lane.partition, appended)
+            response = _response(lane, result)
+            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result)]
+            return join(waiting, lambda _: response)
+        return lane.pack(
+            lane.size,
+            correlation_id,
+            lane.start,
+            appended.base_offset,
+            appended.log_append_time_ms,
+            appended.log_start_offset,
+            lane.end,
+        )
+
+    def take_run(self, view: memoryview, now_ms: int) -> tuple[bytes, int]:
+        """What requests that came together, all for one log, are answered, and how many bytes they have.
+
+        `view` begins with a whole one, behind its size. Nothing, and 0: take it alone.
+        """
+        second = 4 + _LENGTH.unpack_from(view)[0]
+        start, end = 4 + _SHAPE, 4 + self._position
+        if view[start:end] != view[second + start : second + end]:
+            return b"", 0  # there is no second one, or it is for another partition
+        lane: _Lane | None = None
+        batches: list[memoryview] = []
+        correlation_ids: list[bytes] = []
+        position, end = 0, len(view)
+        while end - position > 4 and len(batches) < _LONGEST_RUN:
+            stop = position + 4 + _LENGTH.unpack_from(view, position)[0]
+            found = self._find(view[position + 4 : stop]) if position < stop <= end else None
+            if found is None or (lane is not None and lane is not found[0]):
+                break
+            lane, correlation_id, batch = found
+            batches.append(batch)
+            correlation_ids.append(correlation_id)
+            position = stop
+        if lane is None or len(batches) == 1:
+            return b"", 0
+        log = self._broker.open_logs.get(lane.log_key)
+        offsets = None if log is None else log.append_run(batches, now_ms)
+        if log is None or offsets is None:
+            return b"", 0
+        self._misses = 0
+        log_start = log.log_start_offset
+        answers = [
+            lane.pack(lane.size, correlation_id, lane.start, offset, NO_TIMESTAMP, log_start, lane.end)
+            for correlation_id, offset in zip(correlation_ids, offsets, strict=True)
+        ]
+        return b"".join(answers), position
+
+    def _find(self, frame: memoryview) -> tuple[_Lane, bytes, memoryview] | None:
+        """Of a request that a lane takes: the lane, the correlation id and the batch."""
         position = self._position
         if len(frame) < position + _LEAST_BYTES:
             return None
@@ -103,28 +171,7 @@ class RepeatedProduces:
         length, magic, attributes = _BATCH.unpack_from(batch)
         if length + LOG_OVERHEAD != size or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
             return None
-        log = self._broker.open_logs.get(lane.log_key)
-        if log is None:
-            return None
-        self._misses = 0
-        try:
-            appended = log.append_as_leader(batch, now_ms)
-        except Exception as error:
-            return _response(lane, refused(lane.partition, error, log))
-        if appended.durable is not None:
-            result = appended_at(lane.partition, appended)
-            response = _response(lane, result)
-            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result)]
-            return join(waiting, lambda _: response)
-        return lane.pack(
-            lane.size,
-            correlation_id,
-            lane.start,
-            appended.base_offset,
-            appended.log_append_time_ms,
-            appended.log_start_offset,
-            lane.end,
-        )
+        return lane, correlation_id, batch
 
     def learn(self, frame: memoryview, request: Request, answer: ProduceResponse) -> None:
         """A request that was decoded, and how it was answered at once."""

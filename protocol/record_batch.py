@@ -120,6 +120,20 @@ class BatchHeader(NamedTuple):
     def has_producer_id(self) -> bool:
         return self.producer_id > NO_PRODUCER_ID
 
+    def follows(self, earlier: BatchHeader) -> bool:
+        """Whether it is the same producer's next batch, within a transaction like it or not either.
+
+        Without producer ids every batch follows.
+        """
+        if self.producer_id < 0:
+            return earlier.producer_id < 0
+        return (
+            self.producer_id == earlier.producer_id
+            and self.producer_epoch == earlier.producer_epoch
+            and not (self.attributes ^ earlier.attributes) & TRANSACTIONAL_BIT
+            and self.base_sequence == increment_sequence(earlier.base_sequence, earlier.last_offset_delta + 1)
+        )
+
     @property
     def last_sequence(self) -> int:
         if self.base_sequence == NO_SEQUENCE:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from kbroker.protocol.records import (
+    NO_LEADER_EPOCH,
     BatchHeader,
     ControlType,
     InvalidRecord,
+    RecordError,
     assign_offsets,
     build_control_batch,
     parse_control,
@@ -35,7 +37,7 @@ from kbroker.storage.interface import (
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
 from kbroker.storage.producer_state import BatchMetadata, ProducerStates
-from kbroker.storage.segment import Segment
+from kbroker.storage.segment import BatchEnd, Segment
 from kbroker.storage.transaction_index import AbortedEntry
 from kbroker.storage.validation import BatchRules
 
@@ -60,6 +62,7 @@ class AbstractLog(ABC, Generic[S]):
         self._producers = ProducerStates()
         self._epochs = LeaderEpochs()
         self._watchers: dict[object, Callable[[], None]] = {}
+        self._commits_at_once = True  # whatever is appended
         self._refusal: StorageError | None = None  # why the log takes no more appends, if it does not
         self.config = config
 
@@ -128,6 +131,76 @@ class AbstractLog(ABC, Generic[S]):
             self.log_start_offset,
             False,
             durable,
+        )
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `append_run` is worth trying."""
+        return self._commits_at_once and self._rules.plain and self._refusal is None
+
+    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
+        headers = self._usual_run(batches, now_ms) if self.takes_runs and self._segments else None
+        if headers is None:
+            return None
+        epoch = self.leader_epoch
+        offset = self.log_end_offset
+        offsets: list[int] = []
+        ends: list[BatchEnd] = []
+        for header in headers:
+            offsets.append(offset)
+            offset += header.last_offset_delta + 1
+            ends.append(BatchEnd(offset - 1, header.max_timestamp))
+        if not self._fits(batches, ends, now_ms):
+            return None
+        for batch, base_offset in zip(batches, offsets, strict=True):
+            assign_offsets(batch, base_offset, epoch)
+        try:
+            self._segments[-1].append_run(batches, ends)
+        except StorageError:
+            for batch in batches:
+                assign_offsets(batch, 0, NO_LEADER_EPOCH)  # as the producer sent them
+            return None
+        self.log_end_offset = offset
+        if epoch != self._epochs.latest:
+            self._epochs.assign(epoch, offsets[0])
+        if headers[0].producer_id >= 0:
+            for header, base_offset, end in zip(headers, offsets, ends, strict=True):
+                self._producers.update_data(header, base_offset, end.last_offset)
+        self._appended(now_ms)
+        return offsets
+
+    def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> list[BatchHeader] | None:
+        """Their headers, if all are of one producer, in its order, and nothing is to be said of any."""
+        rules = self._rules
+        headers: list[BatchHeader] = []
+        try:
+            for batch in batches:
+                header = validate_batch(batch)
+                size = len(batch)
+                if size > rules.max_bytes or header.base_offset or header.batch_length + 12 != size:
+                    return None
+                if rules.concern(header, now_ms):
+                    return None
+                if not headers:
+                    if (
+                        header.producer_id >= 0
+                        and self._producers.check_data(header, client=True) is not None
+                    ):
+                        return None
+                elif not header.follows(headers[-1]):
+                    return None
+                headers.append(header)
+        except (RecordError, StorageError):
+            return None
+        return headers
+
+    def _fits(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd], now_ms: int) -> bool:
+        """Whether all of them go into the active segment, which has one already."""
+        segment = self._active_segment(now_ms)
+        return 0 < segment.size_bytes <= self._segment_bytes - sum(
+            map(len, batches)
+        ) and not segment.must_roll(
+            ends[-1].last_offset, max(end.timestamp for end in ends), now_ms, self._config, len(batches)
         )
 
     def _append_all(self, records: memoryview, now_ms: int) -> Appended:

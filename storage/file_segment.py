@@ -16,7 +16,7 @@ from kbroker.storage.descriptors import Descriptors, LazyFile
 from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
-from kbroker.storage.segment import Segment
+from kbroker.storage.segment import BatchEnd, Segment
 from kbroker.storage.transaction_index import AbortedEntry
 
 
@@ -123,6 +123,25 @@ class FileSegment(Segment):
         self.size_bytes = position + size
         self.note_batch(position, size, last_offset, timestamp)
 
+    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
+        position = start = self.size_bytes
+        file = self.file
+        file.touched = True
+        try:
+            handle = file.handle or self._descriptors.open(file)
+            written = self._files.write_many_at(handle, batches, start)
+            for batch in batches:
+                position += len(batch)
+            if written != position - start:
+                self._files.write_all(handle, b"".join(batches)[written:], start + written)
+        except OSError as error:
+            raise self._cut_torn(start, error) from error
+        self.size_bytes = position
+        for batch, end in zip(batches, ends, strict=True):
+            size = len(batch)
+            self.note_batch(start, size, *end)
+            start += size
+
     def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
         """Remember a batch that stands in the `.log`: timestamps and index entries."""
         if not position:
@@ -150,14 +169,14 @@ class FileSegment(Segment):
             return self._failed(OSError(worse.errno, f"torn bytes of a failed write remain: {worse}"))
         return self._failed(error)
 
-    def indexes_full(self, config: LogConfig) -> bool:
+    def indexes_full(self, config: LogConfig, batches: int) -> bool:
         limit = config.segment_index_bytes
         # Every entry of the time index came with one of the offset index: mostly that one tells enough.
-        if (len(self.index) + 2) * TIME_ENTRY.size <= limit:
+        if (len(self.index) + batches + 1) * TIME_ENTRY.size <= limit:
             return False
         return (
-            self.index.size_bytes + OFFSET_ENTRY.size > limit
-            or self.time_index.size_bytes + 2 * TIME_ENTRY.size > limit
+            self.index.size_bytes + batches * OFFSET_ENTRY.size > limit
+            or self.time_index.size_bytes + (batches + 1) * TIME_ENTRY.size > limit
         )
 
     # facts that are only loaded when asked for

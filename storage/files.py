@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from kbroker.storage.interface import Buffer
@@ -71,6 +71,10 @@ class Files:
 
     def write_at(self, file: OpenFile, data: Buffer, position: int) -> int:
         return os.pwrite(file.fd, data, position)
+
+    def write_many_at(self, file: OpenFile, parts: Sequence[Buffer], position: int) -> int:
+        """Several buffers, one behind the other."""
+        return os.pwritev(file.fd, parts, position)
 
     def write_all(self, file: OpenFile, data: Buffer, position: int) -> None:
         view = memoryview(data)

@@ -114,6 +114,19 @@ class Log(Protocol):
         """
         ...
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `append_run` is worth trying."""
+        ...
+
+    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
+        """Append batches that came together, each as `append_as_leader` would, but in one write.
+
+        Returns their base offsets. None: nothing has happened, they are to be appended one by one. That is so
+        if any of them is not usual: refused, changed, a duplicate, or too much for the segment or the disk.
+        """
+        ...
+
     def append_control(
         self,
         producer_id: int,

@@ -17,7 +17,7 @@ import os
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.abstract_log import AbstractLog
 from kbroker.storage.cold_reads import ColdReads
-from kbroker.storage.config import LogConfig
+from kbroker.storage.config import MAX_LONG, LogConfig
 from kbroker.storage.errors import DiskFull, LogDeleted, LogFenced, StorageError
 from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import TEMPORARY_SUFFIX
@@ -84,6 +84,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         if sync_commits and not self._sync_commits and self._segments:
             self._committed_place = Place(self._segments[-1], self._segments[-1].size_bytes)
         self._sync_commits = sync_commits
+        self._commits_at_once = not sync_commits and self._config.flush_messages == MAX_LONG
         if not sync_commits and self.high_watermark < self.log_end_offset:
             self._commit_up_to(self.log_end_offset)
 

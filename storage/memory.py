@@ -6,7 +6,7 @@ The behaviour is the file-backed log's, segments and retention included; appende
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from kbroker.protocol.records import batch_size_at, iter_records, read_header
 from kbroker.storage.abstract_log import AbstractLog
@@ -18,7 +18,7 @@ from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
 from kbroker.storage.producer_state import ProducerStates
-from kbroker.storage.segment import Segment
+from kbroker.storage.segment import BatchEnd, Segment
 from kbroker.storage.transaction_index import AbortedEntry
 
 _DONE: Pending[None] = Pending.resolved(None)
@@ -44,12 +44,16 @@ class MemorySegment(Segment):
             self.max_timestamp = timestamp
             self.max_timestamp_offset = last_offset
 
+    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
+        for batch, end in zip(batches, ends, strict=True):
+            self.append(batch, len(batch), *end)
+
     def empty_copy(self) -> MemorySegment:
         copy = MemorySegment(self.base_offset, self.created_ms, self.roll_jitter_ms)
         copy.modified_ms = self.modified_ms
         return copy
 
-    def indexes_full(self, config: LogConfig) -> bool:
+    def indexes_full(self, config: LogConfig, batches: int) -> bool:
         return False
 
     def last_modified_ms(self) -> int:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from kbroker.storage.config import LogConfig
 from kbroker.storage.transaction_index import AbortedEntry
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+
+
+class BatchEnd(NamedTuple):
+    last_offset: int
+    timestamp: int  # the largest
 
 
 class Segment(ABC):
@@ -31,15 +37,17 @@ class Segment(ABC):
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset  # the last offset of the batch with max_timestamp
 
-    def must_roll(self, last_offset: int, timestamp: int, now_ms: int, config: LogConfig) -> bool:
-        """Whether a batch up to `last_offset` belongs into a new segment (its size apart)."""
+    def must_roll(
+        self, last_offset: int, timestamp: int, now_ms: int, config: LogConfig, batches: int = 1
+    ) -> bool:
+        """Whether a batch, or so many, up to `last_offset` belong into a new segment (their size apart)."""
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if not self.size_bytes:
             return False
         first = self.first_timestamp
         waited_ms = timestamp - first if first >= 0 else now_ms - self.created_ms
-        return waited_ms > config.max_segment_ms - self.roll_jitter_ms or self.indexes_full(config)
+        return waited_ms > config.max_segment_ms - self.roll_jitter_ms or self.indexes_full(config, batches)
 
     def rolling_timestamp(self) -> int:
         """The largest timestamp of the first batch: what segment.ms and max.compaction.lag.ms count from."""
@@ -53,7 +61,12 @@ class Segment(ABC):
     def append(self, batch: memoryview, size: int, last_offset: int, timestamp: int) -> None: ...
 
     @abstractmethod
-    def indexes_full(self, config: LogConfig) -> bool: ...
+    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
+        """Batches that follow each other: all of them, or none if it fails."""
+
+    @abstractmethod
+    def indexes_full(self, config: LogConfig, batches: int) -> bool:
+        """Whether the indexes may not have room for so many batches more."""
 
     @abstractmethod
     def last_modified_ms(self) -> int: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import logging
 import os
@@ -98,6 +99,8 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
 
     from kbroker.server import serve
 
+    _let_requests_gather()
+
     async def ready(server: Server) -> None:
         control = None
         if arguments.control_port is not None:
@@ -107,6 +110,13 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
 
     uvloop.run(serve(settings, ready, with_parent=arguments.with_parent))
     return 0
+
+
+def _let_requests_gather() -> None:
+    """Do not take the processor from whoever has it when a request comes in (adr/0015)."""
+    if sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _spare_the_collector() -> None:

@@ -57,6 +57,21 @@ def test_a_port_in_use_is_said_so() -> None:
     assert "in use" in said
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these policies")
+def test_it_lets_others_finish_unless_told_otherwise() -> None:
+    with ServerProcess("--in-memory") as server:
+        assert os.sched_getscheduler(server.pid) == os.SCHED_BATCH
+    started_idle = (
+        "import os, sys; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0));"
+        "os.execv(sys.executable, [sys.executable, '-m', 'kbroker', 'serve', '--in-memory', '--port', '0'])"
+    )
+    with subprocess.Popen([sys.executable, "-c", started_idle], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "listening" in process.stdout.readline()
+        assert os.sched_getscheduler(process.pid) == os.SCHED_IDLE
+        process.terminate()
+
+
 @pytest.mark.parametrize("port", ["70000", "-1", "kafka"])
 def test_a_port_that_is_none_is_refused(port: str) -> None:
     assert "not a port" in refused(f"--port={port}")

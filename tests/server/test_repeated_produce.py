@@ -158,11 +158,19 @@ def batch_of(step: Step) -> bytes:
     )
 
 
-def answer(client: RawClient, name: str, of_id: bytes, step: Step) -> Any:
-    """What the partition is told; None: the connection was closed."""
+def framed(client: RawClient, name: str, of_id: bytes, step: Step) -> bytes:
     request = produce(name, of_id, step.version, step.partition, batch_of(step), step.acks)
     frame = client.frame(request, step.version) + step.behind
-    client.socket.sendall(struct.pack(">i", len(frame) - 4) + frame[4:])
+    return struct.pack(">i", len(frame) - 4) + frame[4:]
+
+
+def answer(client: RawClient, name: str, of_id: bytes, step: Step) -> Any:
+    """What the partition is told; None: the connection was closed."""
+    client.socket.sendall(framed(client, name, of_id, step))
+    return answered(client, name, of_id, step)
+
+
+def answered(client: RawClient, name: str, of_id: bytes, step: Step) -> Any:
     try:
         response = client.receive()
     except Closed:
@@ -191,6 +199,37 @@ def test_a_connection_is_answered_as_new_connections_are(
                 lasting = server.client()
     finally:
         lasting.close()
+    assert everything(client, one) == everything(client, other)
+    client.ask(DeleteTopicsRequest(topic_names=[one, other], timeout_ms=30_000), 5)
+
+
+def repeated(step: Step, times: int) -> list[Step]:
+    """A producer's next requests."""
+    if step.sequence is None:
+        return [step] * times
+    return [step._replace(sequence=step.sequence + number * step.records) for number in range(times)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.builds(repeated, steps, st.integers(1, 6)), min_size=1, max_size=5))
+def test_requests_that_come_together_are_answered_as_single_ones_are(
+    server: ServerProcess, client: RawClient, runs: list[list[Step]]
+) -> None:
+    one, other = create(client), create(client)
+    id_of_one, id_of_other = topic_id(client, one), topic_id(client, other)
+    taken: list[Step] = []
+    expected: list[Any] = []
+    for step in itertools.chain(*runs):
+        with server.client() as fresh:
+            expected.append(answer(fresh, other, id_of_other, step))
+        taken.append(step)
+        if expected[-1] is None:
+            break
+    with server.client() as lasting:
+        assert answer(lasting, one, id_of_one, taken[0]) == expected[0]
+        lasting.socket.sendall(b"".join(framed(lasting, one, id_of_one, step) for step in taken[1:]))
+        for step, known in zip(taken[1:], expected[1:], strict=True):
+            assert answered(lasting, one, id_of_one, step) == known
     assert everything(client, one) == everything(client, other)
     client.ask(DeleteTopicsRequest(topic_names=[one, other], timeout_ms=30_000), 5)
 
@@ -256,8 +295,34 @@ def test_answers_keep_their_order_beside_one_that_waits_for_the_disk(
     requests = [produce(name, bytes(16), 9, 0, plain(), 1) for name in (slow, fast)]
     for request in requests:
         producer.ask(request, 9)
-    producer.socket.sendall(b"".join(producer.frame(requests[n % 2], 9) for n in range(20)))
-    assert [codes(producer.receive()) for _ in range(20)] == [(ErrorCode.NONE, 1 + n // 2) for n in range(20)]
+    turns = [0, 1, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1, 1]
+    producer.socket.sendall(b"".join(producer.frame(requests[turn], 9) for turn in turns))
+    written = [1, 1]
+    for turn in turns:
+        assert codes(producer.receive()) == (ErrorCode.NONE, written[turn])
+        written[turn] += 1
+
+
+def test_requests_of_several_partitions_come_together(client: RawClient, producer: RawClient) -> None:
+    name = create(client)
+    requests = [produce(name, bytes(16), 9, partition, plain(), 1) for partition in range(2)]
+    for request in requests:
+        producer.ask(request, 9)
+    turns = [0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1]
+    producer.socket.sendall(b"".join(producer.frame(requests[turn], 9) for turn in turns))
+    written = [1, 1]
+    for turn in turns:
+        response = producer.receive()
+        assert response.responses[0].partition_responses[0].index == turn
+        assert codes(response) == (ErrorCode.NONE, written[turn])
+        written[turn] += 1
+
+
+def test_very_many_small_requests_come_together(client: RawClient, producer: RawClient) -> None:
+    request = produce(create(client), bytes(16), 9, 0, build_batch([Record(1, None, b"x")]), 1)
+    producer.ask(request, 9)
+    producer.socket.sendall(b"".join(producer.frame(request, 9) for _ in range(2000)))
+    assert [codes(producer.receive()) for _ in range(2000)] == [(ErrorCode.NONE, n + 1) for n in range(2000)]
 
 
 def test_a_producer_of_many_partitions_and_topics_is_answered_for_each(

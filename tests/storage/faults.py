@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -89,6 +89,9 @@ class FaultyFiles(QuickFiles):
             lambda: super(FaultyFiles, self).write_at(file, data, position),
             lambda: super(FaultyFiles, self).write_at(file, half, position) if half else None,
         )
+
+    def write_many_at(self, file: OpenFile, parts: Sequence[Buffer], position: int) -> int:
+        return self.write_at(file, b"".join(parts), position)
 
     def truncate(self, file: OpenFile, size: int) -> None:
         self._do("truncate", "", lambda: super(FaultyFiles, self).truncate(file, size))
@@ -180,6 +183,9 @@ class VolatileFiles(Files):
         assert isinstance(file, TrackedFile)
         file.inode.changes.append((position, bytes(data)))
         return super().write_at(file, data, position)
+
+    def write_many_at(self, file: OpenFile, parts: Sequence[Buffer], position: int) -> int:
+        return self.write_at(file, b"".join(parts), position)
 
     def truncate(self, file: OpenFile, size: int) -> None:
         assert isinstance(file, TrackedFile)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,9 @@ class CountingFiles(Files):
         written = super().write_at(file, memoryview(data)[: self.room], position)
         self.room -= written
         return written
+
+    def write_many_at(self, file: OpenFile, parts: Sequence[Buffer], position: int) -> int:
+        return self.write_at(file, b"".join(parts), position)
 
 
 @pytest.fixture

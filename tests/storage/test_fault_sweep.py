@@ -67,6 +67,9 @@ class Workload:
                 if self._append(log, value, sequence=number):
                     break
             storage.directory.tick(NOW + step * 700)
+        log = storage.log("together", **{**configs, "segment_bytes": 2000})
+        for step in range(3):
+            self._append_run(log, [f"together {step} {number} " + "x" * 80 for number in range(3)])
         log = storage.log("transactions", **configs)
         if self._append(log, "first", transactional_sequence=0):
             self._control(log, commit=False)
@@ -119,6 +122,21 @@ class Workload:
             return False
         self.acknowledged.setdefault(key, {})[appended.base_offset] = value
         return True
+
+    def _append_run(self, log: Log, values: list[str]) -> None:
+        """In one write; if that fails, one by one."""
+        key = (log.topic, log.partition)
+        self.tried.setdefault(key, []).extend(values)
+        try:
+            offsets = log.append_run([batch(value) for value in values], NOW)
+        except (StorageError, OSError):
+            return
+        if offsets is not None:
+            self.acknowledged.setdefault(key, {}).update(zip(offsets, values, strict=True))
+            return
+        for value in values:
+            self.tried[key].remove(value)
+            self._append(log, value)
 
     def _control(self, log: Log, *, commit: bool) -> None:
         self._quietly(lambda: log.append_control(7, 0, commit=commit, coordinator_epoch=0, now_ms=NOW))

@@ -125,6 +125,22 @@ class LogModel(RuleBasedStateMachine):
         assert not self.log.append_as_leader(data, self.now_ms).duplicate
         self.record(value)
 
+    @rule(count=st.integers(2, 5), size=st.integers(0, 120), known=st.booleans())
+    def append_together(self, count: int, size: int, known: bool) -> None:
+        values = [self.next_value(size) for _ in range(count)]
+        sequence = self.next_sequence(IDEMPOTENT)
+        made = [
+            idempotent(sequence + number, value, timestamp=self.now_ms)
+            if known
+            else batch(value, timestamp=self.now_ms)
+            for number, value in enumerate(values)
+        ]
+        offsets = self.log.append_run(made, self.now_ms)
+        if offsets is None:
+            offsets = [self.log.append_as_leader(each, self.now_ms).base_offset for each in made]
+        assert offsets == [len(self.history) + number for number in range(count)]
+        self.record(*values)
+
     @rule()
     def append_again(self) -> None:
         sequence = self.next_sequence(IDEMPOTENT) - 1

@@ -119,6 +119,48 @@ class LogTwins(RuleBasedStateMachine):
     def append_transactional(self, producer_id: int, epoch: int, sequence: int) -> None:
         self.send(lambda: transactional(sequence, "t", producer_id=producer_id, epoch=epoch))
 
+    @rule(
+        first=st.sampled_from([None, 0, 1, 3]),
+        steps=st.lists(st.sampled_from([1, 1, 1, 1, 0, 2]), min_size=1, max_size=5),
+        producer_id=PRODUCERS,
+        kind=st.sampled_from([idempotent, idempotent, transactional]),
+        strange=st.sampled_from([None, None, None, 0, 1, 2]),
+        files_together=st.booleans(),
+    )
+    def append_together(
+        self,
+        first: int | None,
+        steps: list[int],
+        producer_id: int,
+        kind: Callable[..., memoryview],
+        strange: int | None,
+        files_together: bool,
+    ) -> None:
+        """One log takes in one go what the other takes one by one."""
+
+        def batches() -> list[memoryview]:
+            made, sequence = [], first or 0
+            for number, step in enumerate(steps):
+                if first is None:
+                    made.append(batch(f"{number}" * 40, timestamp=self.now_ms))
+                else:
+                    made.append(kind(sequence, f"{number}" * 40, producer_id=producer_id))
+                sequence += step
+                if number == strange:
+                    made[-1][-1] ^= 1
+            return made
+
+        def one_by_one(log: Log, made: list[memoryview]) -> list[Any]:
+            return [
+                outcome(lambda each=each: log.append_as_leader(each, self.now_ms).base_offset)
+                for each in made
+            ]
+
+        one, other = self.logs() if files_together else reversed(self.logs())
+        made = batches()
+        offsets = one.append_run(made, self.now_ms)
+        assert (one_by_one(one, made) if offsets is None else offsets) == one_by_one(other, batches())
+
     def send(self, data: Callable[[], memoryview]) -> None:
         self.same(lambda log: log.append_as_leader(data(), self.now_ms))
 

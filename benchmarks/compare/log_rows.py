@@ -55,8 +55,7 @@ def _consumer_perf(*, cold: bool) -> Load:
         records = max(1000, int(_CONSUMED_RECORDS * scale))
         topic = new_topic(broker)
         java_loads.produce(broker, topic, records, size, **_LARGE_BATCHES)
-        if cold:
-            _evict(broker.data)
+        _write_out(broker.data, evict=cold)
         meter = Meter(broker)
         rate = java_loads.consume(broker, topic, records, f"group-{topic}")
         return {"mb_per_s": rate, "cpu_s_per_gib": meter.cpu_seconds / (records * size / GIB)}
@@ -64,13 +63,14 @@ def _consumer_perf(*, cold: bool) -> Load:
     return run
 
 
-def _evict(data: Path) -> None:
-    """Have the page cache forget the logs."""
+def _write_out(data: Path, *, evict: bool) -> None:
+    """Have the logs on the disk before they are read, and if asked so in the disk only."""
     for path in data.rglob("*.log"):
         file = os.open(path, os.O_RDONLY)
         try:
             os.fdatasync(file)
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            if evict:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(file)
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.compare import group_loads, java_loads, report, transaction_rows
-from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Usage
+from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Usage, compile_kbroker
 from benchmarks.compare.measures import Numbers, Row, new_topic, remove_topics
 from benchmarks.compare.rows import ROWS
 from compat.harness import jars
@@ -43,6 +43,7 @@ def main() -> int:
     if not rows:
         parser.error(f"no such row; there are: {', '.join(row.name for row in ROWS)}")
     jars.classpath("kafka")  # downloaded before anything is timed
+    compile_kbroker()
     samples = _measured_before(given.save, given.rounds, given.scale) if given.resume else {}
     rows = [row for row in rows if row.name not in samples]
     with _brokers(given.scale) as brokers, _progress() as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from compat.harness import jars, java, server
 from compat.harness.broker import KBrokerProcess
 from compat.harness.kafka import LOG4J2, RealKafka
 
+_REPOSITORY = Path(__file__).parents[2]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 # Kafka's own start script gives these.
@@ -62,6 +64,12 @@ class BenchKbroker(KBrokerProcess):
 
 
 Broker = BenchKafka | BenchKbroker
+
+
+def compile_kbroker() -> None:
+    """As pip does where it installs it: Python may have been told not to keep what it compiles."""
+    for name in ("kbroker", "protocol", "storage"):
+        compileall.compile_dir(_REPOSITORY / name, quiet=1)
 
 
 class Process(Protocol):

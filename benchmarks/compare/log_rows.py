@@ -13,7 +13,7 @@ from benchmarks.compare.brokers import Broker, Meter
 from benchmarks.compare.measures import GIB, Load, Numbers, Row, new_topic
 
 _MIB = 2**20
-_CONSUMED_RECORDS = 500_000
+_CONSUMED_RECORDS = 2_000_000
 _BATCH_BYTES = 16_384  # what a producer of Java's sends by default
 _LARGE_BATCHES = {"batch_size": "65536", "linger_ms": "5"}
 _NEVER = str(2**63 - 1)

@@ -74,8 +74,10 @@ async def test_topic_configs_are_described_and_altered(clients):
     assert (await topic_values(clients, resource))["retention.ms"] == "1234"
     altered = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"segment.ms": "60000"})
     await clients.admin.alter_configs([altered])
-    values = await topic_values(clients, resource)
-    assert (values["segment.ms"], values["retention.ms"]) == ("60000", "604800000")
+    await eventually(
+        lambda: topic_values(clients, resource),
+        lambda values: (values["segment.ms"], values["retention.ms"]) == ("60000", "604800000"),
+    )
 
 
 async def topic_values(clients, resource):

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from kbroker.dispatch import BadRequest, Buffers, Lanes, Request, parse
+from kbroker.dispatch import Answerable, BadRequest, Buffers, Lanes, Taken, parse
 from kbroker.outgoing import Outgoing
 from kbroker.storage.file_range import FileRange
 from kbroker.storage.pending import Pending
@@ -63,7 +63,7 @@ class _Slot:
 
     __slots__ = ("frame", "pending", "request")
 
-    def __init__(self, request: Request, pending: Pending[Any] | None, frame: Buffers | None) -> None:
+    def __init__(self, request: Answerable, pending: Pending[Any] | None, frame: Buffers | None) -> None:
         self.request = request
         self.pending = pending
         self.frame = frame
@@ -183,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
                 slot.pending.abandon()
         self._slots.clear()
         self._out.clear()
+        self._lanes = None
         self._outgoing.lost()
         self._frame = self._backlog = None
         if self._unreserve is not None:
@@ -342,12 +343,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._out.append(answer)
                 self._out_bytes += len(answer)
                 return
+            if type(answer) is Taken:
+                self._await(*answer)
+                return
             request = parse(frame, self, self.last_active)
             if answer is None:
                 answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
                 if answer is None:
                     return
-                if request.endpoint.lanes is not None and not isinstance(answer, Pending):
+                if request.endpoint.lanes is not None:
                     if self._lanes is None:
                         self._lanes = request.endpoint.lanes(self._host.broker)
                     self._lanes.learn(frame, request, answer)
@@ -384,7 +388,7 @@ class Connection(asyncio.BufferedProtocol):
         logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
         self.close()
 
-    def _await(self, request: Request, pending: Pending[Any]) -> None:
+    def _await(self, request: Answerable, pending: Pending[Any]) -> None:
         slot = _Slot(request, pending, None)
         self._slots.append(slot)
         if not request.may_overlap(pending):

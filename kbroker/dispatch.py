@@ -51,11 +51,30 @@ class Unassigned(Pending[T]):
     __slots__ = ()
 
 
+class Answerable(Protocol):
+    """A request, as far as it takes to answer it."""
+
+    @property
+    def waits_for_others(self) -> bool: ...
+    def may_overlap(self, answer: Pending[Any]) -> bool: ...
+    def frame(self, answer: Any) -> Buffers: ...
+    def failed(self, error: BaseException) -> Any: ...
+
+
+class Taken(NamedTuple):
+    """A request that was not decoded, and what it is answered later."""
+
+    request: Answerable
+    answer: Pending[Any]
+
+
 class Lanes(Protocol):
     """What a connection learns of requests that it decoded, to answer others like them without."""
 
     def take(self, frame: memoryview, now_ms: int) -> Any:
-        """The whole answer as bytes; or a response, or a Pending of one; None: decode the request."""
+        """The whole answer as bytes, or Taken; or a response, or a Pending of one, for which the request is
+        decoded; None: decode and run the request.
+        """
 
     def take_run(self, view: memoryview, now_ms: int) -> tuple[bytes, int]:
         """The answers to the first requests of `view`, each behind its size, and how many bytes these have.
@@ -64,7 +83,7 @@ class Lanes(Protocol):
         """
 
     def learn(self, frame: memoryview, request: Request, answer: Any) -> None:
-        """A request that was decoded, and the response that it got at once."""
+        """A request that was decoded, and the response that it got at once, or the Pending of one."""
 
 
 class Endpoint(NamedTuple):
@@ -154,6 +173,19 @@ class Request:
         size = sum(map(len, parts)) - 4
         _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
         return parts
+
+    def answering(self, correlation_id: int) -> Request:
+        """The same, sent another time."""
+        context = self.context
+        again = RequestContext(
+            context.api_key,
+            context.api_version,
+            correlation_id,
+            context.client_id,
+            context.now_ms,
+            context.peer,
+        )
+        return Request(self.endpoint, again, self.body)
 
     def describe(self) -> str:
         return f"{self.endpoint.name} v{self.endpoint.version} from {self.context.client_id!r}"

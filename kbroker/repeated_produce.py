@@ -173,8 +173,12 @@ class RepeatedProduces:
             return None
         return lane, correlation_id, batch
 
-    def learn(self, frame: memoryview, request: Request, answer: ProduceResponse) -> None:
-        """A request that was decoded, and how it was answered at once."""
+    def learn(
+        self, frame: memoryview, request: Request, answer: ProduceResponse | Pending[ProduceResponse]
+    ) -> None:
+        """A request that was decoded, and how it was answered; something is learned if that was at once."""
+        if isinstance(answer, Pending):
+            return
         self._misses += 1
         full = len(self._lanes) >= _MOST_LANES
         if full and self._misses % _PATIENCE:

@@ -21,6 +21,7 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kbroker.repeated_commit import RepeatedCommits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -36,12 +37,17 @@ _Codes = dict[tuple[str, int], ErrorCode]  # by topic and partition
 def handle(
     broker: Broker, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
-    by_id = context.api_version >= _FIRST_WITH_TOPIC_IDS
+    committed = broker.groups.offsets.commit(_commit(broker, request, context.api_version), context.now_ms)
+    return mapped(committed, partial(_answer, request, context.api_version))
+
+
+def _commit(broker: Broker, request: OffsetCommitRequest, version: int) -> CommitRequest:
+    by_id = version >= _FIRST_WITH_TOPIC_IDS
     if by_id:
         for topic in request.topics:
             found = broker.topics.get_by_id(topic.topic_id)
             topic.name = found.name if found else ""
-    commit = CommitRequest(
+    return CommitRequest(
         group_id=request.group_id,
         offsets=[
             NewOffset(
@@ -59,11 +65,9 @@ def handle(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_or_epoch=request.generation_id_or_member_epoch,
-        api_version=context.api_version,
+        api_version=version,
         retention_ms=request.retention_time_ms,
     )
-
-    return mapped(broker.groups.offsets.commit(commit, context.now_ms), partial(_answer, request, by_id))
 
 
 def refuse(
@@ -72,9 +76,9 @@ def refuse(
     return _response(request, {}, describe(error)[0])
 
 
-def _answer(request: OffsetCommitRequest, by_id: bool, errors: CommitErrors) -> OffsetCommitResponse:
+def _answer(request: OffsetCommitRequest, version: int, errors: CommitErrors) -> OffsetCommitResponse:
     codes: _Codes = {partition: describe(error)[0] for partition, error in errors.items()}
-    if by_id:
+    if version >= _FIRST_WITH_TOPIC_IDS:
         for topic in request.topics:
             if not topic.name:
                 codes |= {("", p.partition_index): ErrorCode.UNKNOWN_TOPIC_ID for p in topic.partitions}
@@ -97,3 +101,6 @@ def _response(request: OffsetCommitRequest, codes: _Codes, otherwise: int) -> Of
             for topic in request.topics
         ]
     )
+
+
+lanes = partial(RepeatedCommits, to_commit=_commit, to_response=_answer)

@@ -70,7 +70,7 @@ class RepeatedProduces:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._lanes: dict[tuple[bytes, bytes], _Lane] = {}
-        self._unpack: Callable[[memoryview], tuple[bytes, bytes, bytes]] = _split(0)
+        self._unpack: Callable[..., tuple[bytes, bytes, bytes]] = _split(0)  # of a view, from a position on
         self._position = 0  # where the length of the batch stands
         self._flexible = False
         self._misses = 0  # since a request was taken
@@ -116,19 +116,30 @@ class RepeatedProduces:
         if view[start:end] != view[second + start : second + end]:
             return b"", 0  # there is no second one, or it is for another partition
         lane: _Lane | None = None
+        head = shape = b""
         batches: list[memoryview] = []
         correlation_ids: list[bytes] = []
         position, end = 0, len(view)
         while end - position > 4 and len(batches) < _LONGEST_RUN:
-            stop = position + 4 + _LENGTH.unpack_from(view, position)[0]
-            found = self._find(view[position + 4 : stop]) if position < stop <= end else None
-            if found is None or (lane is not None and lane is not found[0]):
+            start = position + 4
+            stop = start + _LENGTH.unpack_from(view, position)[0]
+            if not start + self._position + _LEAST_BYTES <= stop <= end:
                 break
-            lane, correlation_id, batch = found
+            of_head, correlation_id, of_shape = self._unpack(view, start)
+            if lane is None:
+                head, shape = of_head, of_shape
+                lane = self._lanes.get((head, shape))
+                if lane is None:
+                    break
+            elif of_shape != shape or of_head != head:
+                break
+            batch = self._batch(view, start + self._position, stop)
+            if batch is None:
+                break
             batches.append(batch)
             correlation_ids.append(correlation_id)
             position = stop
-        if lane is None or len(batches) == 1:
+        if lane is None or len(batches) < 2:
             return b"", 0
         log = self._broker.open_logs.get(lane.log_key)
         offsets = None if log is None else log.append_run(batches, now_ms)
@@ -151,27 +162,28 @@ class RepeatedProduces:
         lane = self._lanes.get((head, shape))
         if lane is None:
             return None
-        if self._flexible:
-            size = frame[position]
-            position += 1
-            if size > 0x7F:
-                try:
-                    size, position = finish_uvarint(frame, position, size)
-                except ProtocolError:
-                    return None
-            size -= 1
-            if frame[position + size :] != _NO_TAGS:
-                return None
-        else:
-            (size,) = _LENGTH.unpack_from(frame, position)
-            position += 4
-            if position + size != len(frame):
-                return None
-        batch = frame[position : position + size]
+        batch = self._batch(frame, position, len(frame))
+        if batch is None:
+            return None
         length, magic, attributes = _BATCH.unpack_from(batch)
-        if length + LOG_OVERHEAD != size or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
+        if length + LOG_OVERHEAD != len(batch) or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
             return None
         return lane, correlation_id, batch
+
+    def _batch(self, view: memoryview, position: int, stop: int) -> memoryview | None:
+        """What stands between its length, at `position`, and the end of its request at `stop`."""
+        if not self._flexible:
+            (size,) = _LENGTH.unpack_from(view, position)
+            return view[position + 4 : stop] if position + 4 + size == stop else None
+        size = view[position]
+        position += 1
+        if size > 0x7F:
+            try:
+                size, position = finish_uvarint(view, position, size)
+            except ProtocolError:
+                return None
+        end = position + size - 1
+        return view[position:end] if view[end:stop] == _NO_TAGS else None
 
     def learn(
         self, frame: memoryview, request: Request, answer: ProduceResponse | Pending[ProduceResponse]
@@ -228,7 +240,7 @@ class RepeatedProduces:
         )
 
 
-def _split(position: int) -> Callable[[memoryview], tuple[bytes, bytes, bytes]]:
+def _split(position: int) -> Callable[..., tuple[bytes, bytes, bytes]]:
     """Takes a frame's start apart: API key and version, correlation id, and the rest up to `position`."""
     return struct.Struct(f"4s4s{max(position - 8, 0)}s").unpack_from
 

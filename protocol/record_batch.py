@@ -45,7 +45,7 @@ _MAGIC_POSITION: Final = 16
 _CRC: Final = struct.Struct(">I")
 _CRC_POSITION: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
-_ATTRIBUTES_POSITION: Final = 21
+ATTRIBUTES_POSITION: Final = 21
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
 
@@ -66,7 +66,7 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
-_MAX_SEQUENCE: Final = 2**31 - 1
+MAX_SEQUENCE: Final = 2**31 - 1
 
 
 class BatchHeader(NamedTuple):
@@ -120,20 +120,6 @@ class BatchHeader(NamedTuple):
     def has_producer_id(self) -> bool:
         return self.producer_id > NO_PRODUCER_ID
 
-    def follows(self, earlier: BatchHeader) -> bool:
-        """Whether it is the same producer's next batch, within a transaction like it or not either.
-
-        Without producer ids every batch follows.
-        """
-        if self.producer_id < 0:
-            return earlier.producer_id < 0
-        return (
-            self.producer_id == earlier.producer_id
-            and self.producer_epoch == earlier.producer_epoch
-            and not (self.attributes ^ earlier.attributes) & TRANSACTIONAL_BIT
-            and self.base_sequence == increment_sequence(earlier.base_sequence, earlier.last_offset_delta + 1)
-        )
-
     @property
     def last_sequence(self) -> int:
         if self.base_sequence == NO_SEQUENCE:
@@ -143,7 +129,7 @@ class BatchHeader(NamedTuple):
 
 def increment_sequence(sequence: int, increment: int) -> int:
     """The sequence number `increment` records on; after the largest int32 comes 0."""
-    return (sequence + increment) & _MAX_SEQUENCE
+    return (sequence + increment) & MAX_SEQUENCE
 
 
 def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
@@ -177,7 +163,7 @@ def check_crc(buf: Buffer, pos: int, size: int) -> bool:
     if size < BATCH_OVERHEAD or pos + size > len(view):
         return False
     (crc,) = _CRC.unpack_from(view, pos + _CRC_POSITION)
-    return bool(crc32c(view[pos + _ATTRIBUTES_POSITION : pos + size]) == crc)
+    return bool(crc32c(view[pos + ATTRIBUTES_POSITION : pos + size]) == crc)
 
 
 def validate_stored_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
@@ -195,7 +181,7 @@ def validate_stored_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
     size = LOG_OVERHEAD + header.batch_length
     if size < BATCH_OVERHEAD or size > len(view) - pos:
         raise CorruptRecord(f"a record batch of {size} bytes where {len(view) - pos} remain")
-    if crc32c(view[pos + _ATTRIBUTES_POSITION : pos + size]) != header.crc:
+    if crc32c(view[pos + ATTRIBUTES_POSITION : pos + size]) != header.crc:
         raise CorruptRecord("the record batch does not have the checksum that it carries")
     if header.record_count < 0 or header.last_offset_delta < 0:
         raise InvalidRecord(
@@ -229,21 +215,21 @@ def assign_offsets(buf: memoryview | bytearray, base_offset: int, leader_epoch: 
 
 def stamp_append_time(buf: memoryview | bytearray, now_ms: int, pos: int = 0) -> None:
     """Make the time of appending the timestamp of every record of the batch, in place."""
-    (attributes,) = _ATTRIBUTES.unpack_from(buf, pos + _ATTRIBUTES_POSITION)
+    (attributes,) = _ATTRIBUTES.unpack_from(buf, pos + ATTRIBUTES_POSITION)
     _stamp(buf, attributes | LOG_APPEND_TIME_BIT, now_ms, pos)
 
 
 def stamp_create_time(buf: memoryview | bytearray, max_timestamp: int, pos: int = 0) -> None:
     """Let the records' own timestamps, of which `max_timestamp` is the largest, hold, in place."""
-    (attributes,) = _ATTRIBUTES.unpack_from(buf, pos + _ATTRIBUTES_POSITION)
+    (attributes,) = _ATTRIBUTES.unpack_from(buf, pos + ATTRIBUTES_POSITION)
     _stamp(buf, attributes & ~LOG_APPEND_TIME_BIT, max_timestamp, pos)
 
 
 def _stamp(buf: memoryview | bytearray, attributes: int, max_timestamp: int, pos: int) -> None:
     view = memoryview(buf)
-    _ATTRIBUTES.pack_into(view, pos + _ATTRIBUTES_POSITION, attributes)
+    _ATTRIBUTES.pack_into(view, pos + ATTRIBUTES_POSITION, attributes)
     _MAX_TIMESTAMP.pack_into(view, pos + _MAX_TIMESTAMP_POSITION, max_timestamp)
-    crc = crc32c(view[pos + _ATTRIBUTES_POSITION : pos + batch_size_at(view, pos)])
+    crc = crc32c(view[pos + ATTRIBUTES_POSITION : pos + batch_size_at(view, pos)])
     _CRC.pack_into(view, pos + _CRC_POSITION, crc)
 
 
@@ -274,5 +260,5 @@ def assemble_batch(header: BatchHeader, payload: Buffer) -> bytes:
         raise InvalidRecord(f"fields beyond their size in {header}") from None
     out += payload
     _LENGTH.pack_into(out, _LENGTH_POSITION, len(out) - LOG_OVERHEAD)
-    _CRC.pack_into(out, _CRC_POSITION, crc32c(memoryview(out)[_ATTRIBUTES_POSITION:]))
+    _CRC.pack_into(out, _CRC_POSITION, crc32c(memoryview(out)[ATTRIBUTES_POSITION:]))
     return bytes(out)

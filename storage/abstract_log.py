@@ -13,12 +13,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from kbroker.protocol.batch_run import BatchRun, assign_run, read_run
 from kbroker.protocol.records import (
     NO_LEADER_EPOCH,
     BatchHeader,
     ControlType,
     InvalidRecord,
-    RecordError,
     assign_offsets,
     build_control_batch,
     parse_control,
@@ -37,7 +37,7 @@ from kbroker.storage.interface import (
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
 from kbroker.storage.producer_state import BatchMetadata, ProducerStates
-from kbroker.storage.segment import BatchEnd, Segment
+from kbroker.storage.segment import Segment
 from kbroker.storage.transaction_index import AbortedEntry
 from kbroker.storage.validation import BatchRules
 
@@ -139,69 +139,52 @@ class AbstractLog(ABC, Generic[S]):
         return self._commits_at_once and self._rules.plain and self._refusal is None
 
     def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
-        headers = self._usual_run(batches, now_ms) if self.takes_runs and self._segments else None
-        if headers is None:
+        run = self._usual_run(batches, now_ms) if self.takes_runs and self._segments else None
+        if run is None:
             return None
-        epoch = self.leader_epoch
         offset = self.log_end_offset
         offsets: list[int] = []
-        ends: list[BatchEnd] = []
-        for header in headers:
+        last_offsets: list[int] = []
+        for count in run.counts:
             offsets.append(offset)
-            offset += header.last_offset_delta + 1
-            ends.append(BatchEnd(offset - 1, header.max_timestamp))
-        if not self._fits(batches, ends, now_ms):
+            offset += count
+            last_offsets.append(offset - 1)
+        segment = self._active_segment(now_ms)
+        size = sum(map(len, batches))
+        newest = max(run.timestamps)
+        # The first batch of a segment, and one for which it ends, come alone.
+        if not 0 < segment.size_bytes <= self._segment_bytes - size or segment.must_roll(
+            offset - 1, newest, now_ms, self._config, len(batches)
+        ):
             return None
-        for batch, base_offset in zip(batches, offsets, strict=True):
-            assign_offsets(batch, base_offset, epoch)
+        epoch = self.leader_epoch
+        assign_run(batches, offsets, epoch)
         try:
-            self._segments[-1].append_run(batches, ends)
+            segment.append_run(batches, last_offsets, run.timestamps)
         except StorageError:
-            for batch in batches:
-                assign_offsets(batch, 0, NO_LEADER_EPOCH)  # as the producer sent them
+            assign_run(batches, [0] * len(batches), NO_LEADER_EPOCH)  # as the producer sent them
             return None
         self.log_end_offset = offset
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, offsets[0])
-        if headers[0].producer_id >= 0:
-            for header, base_offset, end in zip(headers, offsets, ends, strict=True):
-                self._producers.update_data(header, base_offset, end.last_offset)
+        if run.first.producer_id >= 0:
+            self._producers.update_run(run, offsets[0])
         self._appended(now_ms)
         return offsets
 
-    def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> list[BatchHeader] | None:
-        """Their headers, if all are of one producer, in its order, and nothing is to be said of any."""
+    def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> BatchRun | None:
+        """The run, if all of it is of one producer, in its order, and nothing is to be said of any batch."""
         rules = self._rules
-        headers: list[BatchHeader] = []
-        try:
-            for batch in batches:
-                header = validate_batch(batch)
-                size = len(batch)
-                if size > rules.max_bytes or header.base_offset or header.batch_length + 12 != size:
-                    return None
-                if rules.concern(header, now_ms):
-                    return None
-                if not headers:
-                    if (
-                        header.producer_id >= 0
-                        and self._producers.check_data(header, client=True) is not None
-                    ):
-                        return None
-                elif not header.follows(headers[-1]):
-                    return None
-                headers.append(header)
-        except (RecordError, StorageError):
+        run = read_run(batches) if max(map(len, batches)) <= rules.max_bytes else None
+        if run is None or rules.concern_time(max(run.timestamps), now_ms):
             return None
-        return headers
-
-    def _fits(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd], now_ms: int) -> bool:
-        """Whether all of them go into the active segment, which has one already."""
-        segment = self._active_segment(now_ms)
-        return 0 < segment.size_bytes <= self._segment_bytes - sum(
-            map(len, batches)
-        ) and not segment.must_roll(
-            ends[-1].last_offset, max(end.timestamp for end in ends), now_ms, self._config, len(batches)
-        )
+        if run.first.producer_id >= 0:
+            try:
+                if self._producers.check_data(run.first, client=True) is not None:
+                    return None
+            except StorageError:
+                return None
+        return run
 
     def _append_all(self, records: memoryview, now_ms: int) -> Appended:
         """Batches of the broker's own, control batches among them: all are checked before one is written."""

@@ -16,7 +16,7 @@ from kbroker.storage.descriptors import Descriptors, LazyFile
 from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
-from kbroker.storage.segment import BatchEnd, Segment
+from kbroker.storage.segment import Segment
 from kbroker.storage.transaction_index import AbortedEntry
 
 
@@ -123,7 +123,9 @@ class FileSegment(Segment):
         self.size_bytes = position + size
         self.note_batch(position, size, last_offset, timestamp)
 
-    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
+    def append_run(
+        self, batches: Sequence[memoryview], last_offsets: Sequence[int], timestamps: Sequence[int]
+    ) -> None:
         position = start = self.size_bytes
         file = self.file
         file.touched = True
@@ -137,10 +139,19 @@ class FileSegment(Segment):
         except OSError as error:
             raise self._cut_torn(start, error) from error
         self.size_bytes = position
-        for batch, end in zip(batches, ends, strict=True):
-            size = len(batch)
-            self.note_batch(start, size, *end)
-            start += size
+        # As `note_batch`, for each of them.
+        since_entry, interval = self._bytes_since_index_entry, self._index_interval_bytes
+        for batch, last_offset, timestamp in zip(batches, last_offsets, timestamps, strict=True):
+            if timestamp > self.max_timestamp:
+                self.max_timestamp = timestamp
+                self.max_timestamp_offset = last_offset
+            if since_entry > interval:
+                self.index.append(last_offset - self.base_offset, start)
+                self._add_time_entry()
+                since_entry = 0
+            since_entry += len(batch)
+            start += len(batch)
+        self._bytes_since_index_entry = since_entry
 
     def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
         """Remember a batch that stands in the `.log`: timestamps and index entries."""

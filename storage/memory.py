@@ -18,7 +18,7 @@ from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
 from kbroker.storage.producer_state import ProducerStates
-from kbroker.storage.segment import BatchEnd, Segment
+from kbroker.storage.segment import Segment
 from kbroker.storage.transaction_index import AbortedEntry
 
 _DONE: Pending[None] = Pending.resolved(None)
@@ -44,9 +44,11 @@ class MemorySegment(Segment):
             self.max_timestamp = timestamp
             self.max_timestamp_offset = last_offset
 
-    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
-        for batch, end in zip(batches, ends, strict=True):
-            self.append(batch, len(batch), *end)
+    def append_run(
+        self, batches: Sequence[memoryview], last_offsets: Sequence[int], timestamps: Sequence[int]
+    ) -> None:
+        for batch, last_offset, timestamp in zip(batches, last_offsets, timestamps, strict=True):
+            self.append(batch, len(batch), last_offset, timestamp)
 
     def empty_copy(self) -> MemorySegment:
         copy = MemorySegment(self.base_offset, self.created_ms, self.roll_jitter_ms)

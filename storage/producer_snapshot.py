@@ -15,7 +15,8 @@ import struct
 from collections.abc import Iterable
 
 from kbroker.protocol.crc32c import crc32c
-from kbroker.storage.producer_state import MAX_SEQUENCE, BatchMetadata, ProducerEntry
+from kbroker.protocol.record_batch import MAX_SEQUENCE
+from kbroker.storage.producer_state import BatchMetadata, ProducerEntry
 
 VERSION = 1
 _VERSION_CRC = struct.Struct(">hI")

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kbroker.protocol.batch_run import BatchRun
+from kbroker.protocol.record_batch import MAX_SEQUENCE
 from kbroker.protocol.records import BatchHeader, ControlType, parse_control
 from kbroker.storage.errors import (
     InvalidProducerEpoch,
@@ -29,7 +31,6 @@ from kbroker.storage.errors import (
 )
 from kbroker.storage.transaction_index import AbortedEntry
 
-MAX_SEQUENCE = 2**31 - 1
 MAX_EPOCH = 2**15 - 1
 MAX_OFFSET = 2**63 - 1
 BATCHES_TO_RETAIN = 5
@@ -151,6 +152,27 @@ class ProducerStates:
         if header.attributes & _TRANSACTIONAL and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
+
+    def update_run(self, run: BatchRun, base_offset: int) -> None:
+        """As `update_data` for each batch of the run."""
+        first = run.first
+        entry = self._entries.get(first.producer_id)
+        if entry is None:
+            entry = self._entries[first.producer_id] = ProducerEntry(first.producer_id, first.producer_epoch)
+        batches = entry.batches
+        if entry.producer_epoch != first.producer_epoch:
+            batches.clear()
+            entry.producer_epoch = first.producer_epoch
+        sequence = first.base_sequence
+        for count, timestamp in zip(run.counts, run.timestamps, strict=True):
+            last_sequence = (sequence + count - 1) & MAX_SEQUENCE
+            batches.append(
+                BatchMetadata(sequence, last_sequence, base_offset, base_offset + count - 1, timestamp)
+            )
+            sequence = (last_sequence + 1) & MAX_SEQUENCE
+            base_offset += count
+        del batches[:-BATCHES_TO_RETAIN]
+        entry.last_timestamp = run.timestamps[-1]
 
     # transaction markers
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kbroker.storage.config import LogConfig
 from kbroker.storage.transaction_index import AbortedEntry
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-
-
-class BatchEnd(NamedTuple):
-    last_offset: int
-    timestamp: int  # the largest
 
 
 class Segment(ABC):
@@ -61,7 +55,9 @@ class Segment(ABC):
     def append(self, batch: memoryview, size: int, last_offset: int, timestamp: int) -> None: ...
 
     @abstractmethod
-    def append_run(self, batches: Sequence[memoryview], ends: Sequence[BatchEnd]) -> None:
+    def append_run(
+        self, batches: Sequence[memoryview], last_offsets: Sequence[int], timestamps: Sequence[int]
+    ) -> None:
         """Batches that follow each other: all of them, or none if it fails."""
 
     @abstractmethod

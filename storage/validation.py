@@ -63,12 +63,13 @@ class BatchRules:
 
     def concern(self, header: BatchHeader, now_ms: int) -> bool:
         """Whether `apply` has anything to look at or to change."""
-        return (
-            not self.plain
-            or header.max_timestamp - now_ms > self._after_ms
-            or self._before_ms != MAX_LONG
-            or header.attributes & _LOG_APPEND_TIME_BIT != 0
+        return header.attributes & _LOG_APPEND_TIME_BIT != 0 or self.concern_time(
+            header.max_timestamp, now_ms
         )
+
+    def concern_time(self, timestamp: int, now_ms: int) -> bool:
+        """The same of batches of CreateTime, of which this is the largest timestamp."""
+        return not self.plain or timestamp - now_ms > self._after_ms or self._before_ms != MAX_LONG
 
     def apply(self, batch: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """The batch as it is to be appended: patched in place, or a new one."""

@@ -214,6 +214,10 @@ class LogTwins(RuleBasedStateMachine):
     @rule(position=POSITIONS)
     def truncate(self, position: float) -> None:
         self.same(lambda log: log.truncate_to(int(position * log.log_end_offset)))
+        # A snapshot has the last batch of each producer only: those before it are known to memory alone.
+        for log in self.logs():
+            for entry in log._producers:  # type: ignore[attr-defined]
+                del entry.batches[:-1]
 
     @rule()
     def raise_the_leader_epoch(self) -> None:

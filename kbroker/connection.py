@@ -115,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_buffer: bytearray | None = None
         self._filled = 0
         self._backlog: bytearray | None = None  # whole frames that must wait
-        self._lanes: Lanes | None = None
+        self._lanes: dict[int, Lanes] | None = None  # by API key: its low byte, which tells it
         self._slots: deque[_Slot] = deque()
         self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
         self._out: Buffers = []
@@ -337,8 +337,8 @@ class Connection(asyncio.BufferedProtocol):
     def _execute(self, frame: memoryview) -> None:
         try:
             faults = self._host.faults
-            lanes = self._lanes
-            answer = None if lanes is None or faults is not None else lanes.take(frame, self.last_active)
+            lanes = None if self._lanes is None else self._lanes_for(frame)
+            answer = None if lanes is None else lanes.take(frame, self.last_active)
             if type(answer) is bytes and not self._slots:
                 self._out.append(answer)
                 self._out_bytes += len(answer)
@@ -351,10 +351,9 @@ class Connection(asyncio.BufferedProtocol):
                 answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
                 if answer is None:
                     return
-                if request.endpoint.lanes is not None:
-                    if self._lanes is None:
-                        self._lanes = request.endpoint.lanes(self._host.broker)
-                    self._lanes.learn(frame, request, answer)
+                if request.endpoint.lanes is not None and faults is None:
+                    lanes = lanes or self._new_lanes(frame[1], request.endpoint.lanes)
+                    lanes.learn(frame, request, answer)
             if isinstance(answer, Pending):
                 self._await(request, answer)
             elif self._slots:
@@ -370,12 +369,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _execute_run(self, view: memoryview) -> int:
         """Execute the first requests together if they allow it; how many bytes they had."""
-        host = self._host
-        assert self._lanes is not None
-        if self._slots or host.faults is not None or len(view) > host.max_request_bytes:
+        lanes = None if self._slots else self._lanes_for(view[_SIZE.size :])
+        if lanes is None or len(view) > self._host.max_request_bytes:
             return 0
         try:
-            answers, taken = self._lanes.take_run(view, self.last_active)
+            answers, taken = lanes.take_run(view, self.last_active)
         except Exception:
             self._unanswerable()
             return len(view)
@@ -383,6 +381,17 @@ class Connection(asyncio.BufferedProtocol):
             self._out.append(answers)
             self._out_bytes += len(answers)
         return taken
+
+    def _lanes_for(self, frame: memoryview) -> Lanes | None:
+        if self._lanes is None or self._host.faults is not None or len(frame) < 2:
+            return None
+        return self._lanes.get(frame[1])
+
+    def _new_lanes(self, api_key: int, lanes: Callable[[Broker], Lanes]) -> Lanes:
+        if self._lanes is None:
+            self._lanes = {}
+        made = self._lanes[api_key] = lanes(self._host.broker)
+        return made
 
     def _unanswerable(self) -> None:
         logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)

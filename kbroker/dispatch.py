@@ -95,7 +95,7 @@ class Endpoint(NamedTuple):
     response: type[Any]
     handle: Callable[..., Any]
     refuse: Callable[..., Any] | None  # builds the answer for a request whose handler failed
-    lanes: Callable[[Broker], Lanes] | None  # for an API whose requests repeat; a connection uses one such
+    lanes: Callable[[Broker], Lanes] | None  # for an API whose requests repeat
 
 
 _endpoints: dict[tuple[int, int], Endpoint] = {}

@@ -26,7 +26,9 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest
+from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.messages.sync_group import SyncGroupRequest
+from kbroker.protocol.records import Record, build_batch
 from kbroker.storage.pending import Pending
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
@@ -310,3 +312,28 @@ def test_an_answer_is_framed_whenever_it_comes(later: bool, outcome: Any) -> Non
     assert (size, correlation_id) == (len(answer) - 4, 3)
     code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(outcome, Exception) else ErrorCode.NONE
     assert answer.count(struct.pack(">ih", 1, code)) == 1  # of partition 1
+
+
+def test_one_connection_may_commit_and_produce(client: RawClient, consumer: RawClient) -> None:
+    topic, group = create(client), next(names)
+    records = memoryview(build_batch([Record(1_700_000_000_000, None, b"value")]))
+    data = [TopicProduceData(topic[0], partition_data=[PartitionProduceData(0, records)])]
+    for number in range(40):
+        assert codes(answer(consumer, group, topic, PLAIN._replace(offset=number))) == {ErrorCode.NONE}
+        produced = consumer.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9)
+        (result,) = produced.responses[0].partition_responses
+        assert (result.error_code, result.base_offset) == (ErrorCode.NONE, number)
+    assert [each.committed_offset for each in offsets(client, group)[0]] == [39, 40]
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0", b"\0\x08", b"\0\x08\0\x08"])
+def test_a_frame_too_short_closes_a_connection_that_has_learned(
+    server: ServerProcess, client: RawClient, consumer: RawClient, frame: bytes
+) -> None:
+    topic, group = create(client), next(names)
+    for offset in range(4):
+        answer(consumer, group, topic, PLAIN._replace(offset=offset))
+    consumer.socket.sendall((struct.pack(">i", len(frame)) + frame) * 2)
+    with pytest.raises(Closed):
+        consumer.take(1)
+    assert "Traceback" not in server.log()

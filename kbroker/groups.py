@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.groups import CatalogGroupStore
@@ -56,7 +56,7 @@ def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
             timers=timers,
             soon=broker.timers.soon,
         ),
-        lambda group_id: _consumer_group_settings(broker, group_id),
+        ConsumerSettings(broker).of,
     )
     deadlines = Deadlines(broker.timers, broker.clock, coordinator.tick, coordinator.next_deadline)
     broker.deadlines.append(deadlines)
@@ -94,9 +94,24 @@ def _group_settings(settings: Settings) -> GroupSettings:
     )
 
 
-def _consumer_group_settings(broker: Broker, group_id: str) -> ConsumerGroupSettings:
-    settings = broker.settings
-    own = broker.group_configs(group_id)
+class ConsumerSettings:
+    """The settings of consumer groups, which every heartbeat asks for: kept until a config changes."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._known: dict[str | None, ConsumerGroupSettings] = {}  # None: without configs of its own
+        broker.dynamic_configs.on_change(lambda *_: self._known.clear())
+
+    def of(self, group_id: str) -> ConsumerGroupSettings:
+        own = self._broker.group_configs(group_id)
+        name = group_id if own else None
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = _consumer_group_settings(self._broker.settings, own)
+        return known
+
+
+def _consumer_group_settings(settings: Settings, own: Mapping[str, str]) -> ConsumerGroupSettings:
     values = settings.group_values(own)
     interval_is_set = (
         "consumer.assignment.interval.ms" in own

@@ -20,6 +20,7 @@ from kbroker.data_directory import directory_config
 from kbroker.errors import ApiError
 from kbroker.features import Features
 from kbroker.fetch_sessions import FetchSessions
+from kbroker.long_requests import LongRequests
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
 from kbroker.storage.errors import StorageError
@@ -68,6 +69,7 @@ class Broker:
         self.logs = logs
         self.worker = worker
         self.timers = timers
+        self.long_requests = LongRequests(timers)
         self.budget = budget
         self.clock = clock
         self.node_id = settings["node.id"]

@@ -6,10 +6,12 @@ Invariants:
 - Responses leave in the order of the requests.
 - Bytes are read into one scratch area that all connections share (the loop reads and hands over within one
   callback). A request is decoded and handled in place; what is left of an unfinished frame is kept aside. A
-  frame larger than the scratch area gets a buffer of its own, reserved from the process's budget before it is
-  read.
+  large one gets a buffer of its own, which grows with what arrives when the process's budget is short, and
+  counts in it.
 - While a request waits, or the peer does not take its answers, nothing more is read from it: what one peer
-  can make us hold is bounded.
+  can make us hold is bounded, and counts in the budget.
+- Requests that came together are executed for a few milliseconds; then others have their turn.
+- What came before the peer ended its side is executed.
 - A frame that makes no sense closes this connection with one log line, and nothing else happens.
 """
 
@@ -20,9 +22,21 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from kbroker.dispatch import Answerable, BadRequest, Buffers, Lanes, Taken, parse
+from kbroker.dispatch import (
+    Answerable,
+    BadRequest,
+    Buffers,
+    Lanes,
+    LongRequest,
+    Request,
+    Taken,
+    parse,
+    parse_in_steps,
+)
+from kbroker.long_requests import at_once
 from kbroker.outgoing import Outgoing
 from kbroker.storage.file_range import FileRange
 from kbroker.storage.pending import Pending
@@ -36,7 +50,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kbroker.connection")
 
 SCRATCH_BYTES = 256 * 1024
-_LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
+_TIGHT_READ_BYTES = 16 * 1024  # what is read at a time when the budget is nearly used up
+_LARGE_FRAME_BYTES = 16 * 1024  # from here on an unfinished frame is received into a buffer of its own
+_FIRST_BUFFER_BYTES = 64 * 1024  # of a frame whose size is not reserved at once
+_WHOLE_BUFFER_BYTES = 4 * 1024 * 1024  # a larger frame's never is
+_LONG_FRAME_BYTES = 4 * 1024  # from here on a request may take long to decode
+_TURN_SECONDS = 0.005  # for the requests of one connection that came together
 _MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
 _FLUSH_BYTES = 64 * 1024  # answers are collected up to here while there are requests at hand
 _SIZE = struct.Struct(">i")
@@ -54,6 +73,7 @@ class Host(Protocol):
     paused: bool
 
     def now_ms(self) -> int: ...
+    def soon(self, callback: Callable[[], None]) -> None: ...
     def admit(self, connection: Connection) -> str | None: ...
     def forget(self, connection: Connection) -> None: ...
 
@@ -69,15 +89,34 @@ class _Slot:
         self.frame = frame
 
 
+class _Framed:
+    """A request that is answered, but for making a frame of the answer."""
+
+    __slots__ = ()
+
+    waits_for_others = False
+
+    def may_overlap(self, answer: Pending[Any]) -> bool:
+        return False
+
+    def framed(self, answer: Buffers, broker: Broker) -> Buffers:
+        return answer
+
+    def failed(self, error: BaseException) -> Any:
+        raise error
+
+
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_backlog",
         "_blocking",
         "_closed",
         "_draining",
+        "_ended",
         "_filled",
         "_frame",
         "_frame_buffer",
+        "_frame_size",
         "_host",
         "_lanes",
         "_on_drained",
@@ -92,6 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_unreserve",
         "_unsent_bytes",
+        "_yielded",
         "client_software",
         "last_active",
         "listener",
@@ -111,8 +151,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
         self._prefix = b""  # the start of an unfinished small frame
-        self._frame: memoryview | None = None  # an unfinished large frame
+        self._frame: memoryview | None = None  # an unfinished large frame, as far as there is room for it
         self._frame_buffer: bytearray | None = None
+        self._frame_size = 0
         self._filled = 0
         self._backlog: bytearray | None = None  # whole frames that must wait
         self._lanes: dict[int, Lanes] | None = None  # by API key: its low byte, which tells it
@@ -127,6 +168,8 @@ class Connection(asyncio.BufferedProtocol):
         self._unreserve: Callable[[], None] | None = None  # withdraws a wait for the budget
         self._closed = False
         self._draining = False
+        self._ended = False  # nothing more comes from the peer
+        self._yielded = False  # what came is executed further in another turn
         self._on_drained: Callable[[], None] | None = None
 
     # asyncio's side
@@ -147,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         scratch = self._host.scratch
         kept = len(self._prefix)
         scratch[:kept] = self._prefix
-        return scratch[kept:]
+        return scratch[kept : kept + _TIGHT_READ_BYTES] if self._host.budget.tight else scratch[kept:]
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closed:
@@ -159,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(view)
             return
         self._filled += nbytes
-        if self._filled == len(self._frame):
+        if self._filled == self._frame_size:
             frame, self._frame = self._frame, None
             if self._ready:
                 self._receiving = True
@@ -168,13 +211,23 @@ class Connection(asyncio.BufferedProtocol):
                 self._release_read()
                 self._flush()
             else:
-                self._hold(_SIZE.pack(len(frame)), frame)  # still counted in the budget
-                self._return_frame_buffer()
+                self._hold(_SIZE.pack(len(frame)), frame)
+                self._release_read()
+        elif self._filled == len(self._frame):
+            self._enlarge(2 * self._filled)
 
     def eof_received(self) -> bool:
-        """The peer asks for no more; what is on the way to it goes on."""
-        self.close()
+        """The peer asks for no more: what came is executed, what only waits for others is dropped."""
+        self._ended = True
+        if self._ended_for_good:
+            self.close()
         return True
+
+    @property
+    def _ended_for_good(self) -> bool:
+        if self._slots and not self._slots[-1].request.waits_for_others:
+            return False
+        return self._backlog is None or bool(self._slots)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._closed = True
@@ -185,7 +238,8 @@ class Connection(asyncio.BufferedProtocol):
         self._out.clear()
         self._lanes = None
         self._outgoing.lost()
-        self._frame = self._backlog = None
+        self._frame = None
+        self._take_backlog()
         if self._unreserve is not None:
             self._unreserve()
         self._release_read()
@@ -219,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
     def progress(self) -> int | None:
         """How many bytes of what it holds of the budget the peer has sent or taken; None: it holds none."""
         if self._frame is not None:
-            return self._filled
+            return self._filled if self._unreserve is None else None
         if self._reserved_write:
             return self._reserved_write - self._outgoing.unsent_bytes
         return None
@@ -270,12 +324,14 @@ class Connection(asyncio.BufferedProtocol):
             and not self._outgoing.paused
             and not self._host.paused
             and not self._draining
+            and not self._yielded
             and len(self._slots) < _MAX_OVERLAPPING
         )
 
     def _receive(self, view: memoryview) -> None:
         """Execute the whole frames in ``view``; keep what is left."""
         self._receiving = True
+        turn_ends = perf_counter() + _TURN_SECONDS
         position, end = 0, len(view)
         size = -1
         while end - position >= 4:
@@ -293,6 +349,10 @@ class Connection(asyncio.BufferedProtocol):
             position += taken
             if self._closed:
                 break
+            if end - position >= 4 and perf_counter() > turn_ends:
+                self._yielded = True
+                self._host.soon(self._next_turn)
+                break
         self._receiving = False
         if not self._closed and position < end:
             self._keep(view[position:], size)
@@ -306,28 +366,53 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._begin_large(bytes(rest[4:]), size)
 
+    def _next_turn(self) -> None:
+        self._yielded = False
+        if not self._closed:
+            self._advance()
+
     def _hold(self, *parts: bytes | memoryview) -> None:
         """Set bytes aside until the request before them is done; read nothing more meanwhile."""
         backlog = bytearray() if self._backlog is None else self._backlog
         for part in parts:
             backlog += part
+            self._host.budget.take(len(part))
         self._backlog = backlog
         self._transport.pause_reading()
 
+    def _take_backlog(self) -> bytearray | None:
+        backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._host.budget.give_back(len(backlog))
+        return backlog
+
     def _begin_large(self, start: bytes, size: int) -> None:
+        """Receive a frame, of which this is the start, into a buffer of its own."""
+        budget = self._host.budget
+        budget.take(len(start))  # which waits here, if there is no room for more
+        self._reserved_read = len(start)
+        self._frame, self._frame_size, self._filled = memoryview(start), size, len(start)
+        at_once = size <= _WHOLE_BUFFER_BYTES and budget.roomy
+        self._enlarge(size if at_once else max(2 * len(start), _FIRST_BUFFER_BYTES))
+
+    def _enlarge(self, capacity: int) -> None:
+        """Let the frame have room for as many bytes, at most for its own, once the budget allows."""
+        capacity = min(capacity, self._frame_size)
         waits = False
 
         def granted() -> None:
             self._unreserve = None
-            self._reserved_read = size
-            self._frame_buffer = self._host.frame_buffers.take(size)
-            frame = memoryview(self._frame_buffer)[:size]
-            frame[: len(start)] = start
-            self._frame, self._filled = frame, len(start)
+            self._reserved_read = capacity
+            buffer = self._host.frame_buffers.take(capacity)
+            frame = memoryview(buffer)[:capacity]
+            if self._frame is not None:
+                frame[: self._filled] = self._frame[: self._filled]
+            self._return_frame_buffer()
+            self._frame, self._frame_buffer = frame, buffer
             if waits:
                 self._transport.resume_reading()
 
-        self._unreserve = self._host.budget.reserve(size, granted)
+        self._unreserve = self._host.budget.reserve(capacity - self._reserved_read, granted, frame=self)
         if self._unreserve is not None:
             waits = True
             self._transport.pause_reading()
@@ -336,7 +421,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _execute(self, frame: memoryview) -> None:
         try:
-            faults = self._host.faults
             lanes = None if self._lanes is None else self._lanes_for(frame)
             answer = None if lanes is None else lanes.take(frame, self.last_active)
             if type(answer) is bytes and not self._slots:
@@ -346,26 +430,46 @@ class Connection(asyncio.BufferedProtocol):
             if type(answer) is Taken:
                 self._await(*answer)
                 return
-            request = parse(frame, self, self.last_active)
+            if len(frame) < _LONG_FRAME_BYTES or answer is not None:
+                request = parse(frame, self, self.last_active)
+            else:
+                parsed = at_once(parse_in_steps(frame, self, self.last_active))
+                if parsed is None:
+                    self._execute_later(frame)
+                    return
+                request = parsed
             if answer is None:
-                answer = request.run(self._host.broker) if faults is None else faults.run(request, frame)
+                answer = self._run(request, frame)
                 if answer is None:
                     return
-                if request.endpoint.lanes is not None and faults is None:
+                if request.endpoint.lanes is not None and self._host.faults is None:
                     lanes = lanes or self._new_lanes(frame[1], request.endpoint.lanes)
                     lanes.learn(frame, request, answer)
             if isinstance(answer, Pending):
                 self._await(request, answer)
+                return
+            framed = [answer] if type(answer) is bytes else request.framed(answer, self._host.broker)
+            if isinstance(framed, Pending):
+                self._await(_Framed(), framed)
             elif self._slots:
-                self._slots.append(
-                    _Slot(request, None, [answer] if type(answer) is bytes else request.frame(answer))
-                )
+                self._slots.append(_Slot(request, None, framed))
             else:
-                self._send(request.frame(answer))
+                self._send(framed)
         except BadRequest as refusal:
             self._refuse(str(refusal))
         except Exception:
             self._unanswerable()
+
+    def _run(self, request: Request, frame: memoryview) -> Any:
+        faults = self._host.faults
+        return request.run(self._host.broker) if faults is None else faults.run(request, frame)
+
+    def _execute_later(self, frame: memoryview) -> None:
+        """A request that takes long to decode: in turns with others, from bytes of its own."""
+        request = LongRequest()
+        kept = memoryview(bytearray(frame))
+        answer = request.run(kept, self, self.last_active, self._host.broker, self._run)
+        self._await(request, answer if isinstance(answer, Pending) else Pending.resolved(answer))
 
     def _execute_run(self, view: memoryview) -> int:
         """Execute the first requests together if they allow it; how many bytes they had."""
@@ -410,12 +514,19 @@ class Connection(asyncio.BufferedProtocol):
         try:
             try:
                 answer = pending.result()
+            except BadRequest:
+                raise
             except Exception as error:
                 answer = slot.request.failed(error)
-            slot.frame = slot.request.frame(answer)
+            framed = [] if answer is None else slot.request.framed(answer, self._host.broker)
         except BadRequest as refusal:
             self._refuse(str(refusal))
             return
+        if isinstance(framed, Pending):
+            slot.request, slot.pending = _Framed(), framed
+            framed.then(lambda settled: self._settled(slot, settled))
+            return
+        slot.frame = framed
         if self._blocking is slot:
             self._blocking = None
         while self._slots and self._slots[0].frame is not None:
@@ -428,12 +539,12 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         if self._draining:
             self._close_if_drained()
-        elif self._backlog is not None and self._ready and not self._closed:
-            backlog, self._backlog = self._backlog, None
-            self._release_read()
+        elif self._ready and not self._closed and (backlog := self._take_backlog()) is not None:
             self._receive(memoryview(backlog))
-            if self._backlog is None and self._unreserve is None and not self._closed:
+            if self._backlog is None and self._unreserve is None and not self._closed and not self._ended:
                 self._transport.resume_reading()
+        if self._ended and self._ended_for_good and not self._closed:
+            self.close()
 
     # answering
 
@@ -468,8 +579,9 @@ class Connection(asyncio.BufferedProtocol):
     def _release_read(self) -> None:
         self._return_frame_buffer()
         if self._reserved_read:
-            self._host.budget.give_back(self._reserved_read)
-            self._reserved_read = 0
+            size, self._reserved_read = self._reserved_read, 0
+            self._host.budget.frame_ended(self)
+            self._host.budget.give_back(size)
 
     def _release_write(self) -> None:
         if self._reserved_write:

@@ -10,15 +10,19 @@ from __future__ import annotations
 import importlib
 import logging
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Generator
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from kbroker.apis import BY_KEY
 from kbroker.context import Peer, RequestContext
+from kbroker.coordinators.steps import wait
 from kbroker.errors import ApiError, error_code
-from kbroker.protocol.codec import ProtocolError, decode, encode
+from kbroker.long_requests import Steps, holding
+from kbroker.protocol.codec import ProtocolError, decode, decode_in_steps, encode, encode_in_steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader, request_header_version, response_header_version
+from kbroker.protocol.message import has_lists
 from kbroker.protocol.messages import request_type, response_type
 from kbroker.refusals import refusal
 from kbroker.storage.pending import Pending
@@ -32,10 +36,15 @@ T = TypeVar("T")
 
 _API_VERSIONS = 18
 _PRODUCE = 0
-_LONG_POLLS = frozenset((1, 11, 14))  # Fetch, JoinGroup, SyncGroup
-# Requests without records: decoded, many small entries take some 35 times their bytes.
-_MAX_PLAIN_BYTES = 8 * 1024 * 1024
+_FETCH = 1
+_LONG_POLLS = frozenset((_FETCH, 11, 14))  # JoinGroup, SyncGroup
+_BOUNDED_ANSWERS = frozenset((_PRODUCE, _FETCH))  # by the request, and by limits of their own
+_MAX_PLAIN_BYTES = 4 * 1024 * 1024  # of a request without records
+_DECODED_BYTES = 35  # what a byte of many small entries takes when it is decoded
+_SMALL_ANSWER_BYTES = 64 * 1024  # a larger one holds, while it is made, what the largest would take
+_LARGEST_PART = 4  # of the budget, that one answer may take
 _KEY_AND_VERSION = struct.Struct(">hh")
+_KEY_VERSION_CORRELATION = struct.Struct(">hhi")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 
 Buffers = list[Any]  # parts of a frame, in order: bytes, bytearray or memoryview
@@ -57,7 +66,7 @@ class Answerable(Protocol):
     @property
     def waits_for_others(self) -> bool: ...
     def may_overlap(self, answer: Pending[Any]) -> bool: ...
-    def frame(self, answer: Any) -> Buffers: ...
+    def framed(self, answer: Any, broker: Broker) -> Buffers | Pending[Buffers]: ...
     def failed(self, error: BaseException) -> Any: ...
 
 
@@ -95,6 +104,7 @@ class Endpoint(NamedTuple):
     response: type[Any]
     handle: Callable[..., Any]
     refuse: Callable[..., Any] | None  # builds the answer for a request whose handler failed
+    may_be_long: bool  # the answer has lists, which may be long
     lanes: Callable[[Broker], Lanes] | None  # for an API whose requests repeat
 
 
@@ -117,6 +127,7 @@ def _bind(api_key: int, version: int) -> Endpoint:
         response=response_type(api_key),
         handle=handler.handle,
         refuse=getattr(handler, "refuse", None),
+        may_be_long=api_key not in _BOUNDED_ANSWERS and has_lists(response_type(api_key)),
         lanes=getattr(handler, "lanes", None),
     )
     _endpoints[api_key, version] = endpoint
@@ -126,16 +137,17 @@ def _bind(api_key: int, version: int) -> Endpoint:
 class Request:
     """A decoded request, ready to run."""
 
-    __slots__ = ("body", "context", "endpoint")
+    __slots__ = ("_in_turns", "body", "context", "endpoint")
 
     def __init__(self, endpoint: Endpoint, context: RequestContext, body: Any) -> None:
+        self._in_turns = False
         self.endpoint = endpoint
         self.context = context
         self.body = body
 
     def may_overlap(self, answer: Pending[Any]) -> bool:
         """Only a Produce whose offsets are assigned may wait while the next request starts."""
-        return self.context.api_key == _PRODUCE and not isinstance(answer, Unassigned)
+        return self.context.api_key == _PRODUCE and not self._in_turns and not isinstance(answer, Unassigned)
 
     @property
     def waits_for_others(self) -> bool:
@@ -145,7 +157,11 @@ class Request:
     def run(self, broker: Broker) -> Any:
         """The handler's answer: a response, a Pending of one, or None for no answer."""
         try:
-            return self.endpoint.handle(broker, self.body, self.context)
+            answer = self.endpoint.handle(broker, self.body, self.context)
+            if type(answer) is not GeneratorType:
+                return answer
+            self._in_turns = True
+            return broker.long_requests.run(answer)
         except BadRequest:
             raise
         except Exception as error:
@@ -174,6 +190,27 @@ class Request:
         _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
         return parts
 
+    def framed(self, answer: Any, broker: Broker) -> Buffers | Pending[Buffers]:
+        """The same, now or later: an answer with long lists takes turns with what others want."""
+        if not (self.endpoint.may_be_long or self._in_turns):
+            return self.frame(answer)
+        return broker.long_requests.run(self.frame_in_steps(answer, broker))
+
+    def frame_in_steps(self, response: Any, broker: Broker) -> Steps[Buffers]:
+        """The whole response frame; or one that refuses, if it were larger than an answer may be."""
+        start = bytearray(9 if self.endpoint.flexible_response else 8)
+        encoding = encode_in_steps(response, self.endpoint.version, start)
+        parts = yield from _below(encoding, _SMALL_ANSWER_BYTES)
+        if parts is None:
+            largest = max(broker.budget.limit // _LARGEST_PART, _SMALL_ANSWER_BYTES)
+            parts = yield from holding(broker.budget, largest, _below(encoding, largest))
+        if parts is None:
+            logger.warning("%s is refused: its answer has more than %d bytes", self.describe(), largest)
+            return self.frame(self.refused(ErrorCode.POLICY_VIOLATION))
+        size = sum(map(len, parts)) - 4
+        _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
+        return parts
+
     def answering(self, correlation_id: int) -> Request:
         """The same, sent another time."""
         context = self.context
@@ -191,29 +228,127 @@ class Request:
         return f"{self.endpoint.name} v{self.endpoint.version} from {self.context.client_id!r}"
 
 
+class LongRequest:
+    """A request that takes long to decode: what a connection needs of it meanwhile."""
+
+    __slots__ = ("_request",)
+
+    def __init__(self) -> None:
+        self._request: Request | None = None
+
+    @property
+    def waits_for_others(self) -> bool:
+        return self._request is None or self._request.waits_for_others
+
+    def may_overlap(self, answer: Pending[Any]) -> bool:
+        return False
+
+    def framed(self, answer: Buffers, broker: Broker) -> Buffers:
+        return answer
+
+    def failed(self, error: BaseException) -> Any:
+        raise error
+
+    def run(
+        self,
+        frame: memoryview,
+        peer: Peer,
+        now_ms: int,
+        broker: Broker,
+        execute: Callable[[Request, memoryview], Any],
+    ) -> Buffers | Pending[Buffers]:
+        """Decode, execute and answer the request; nothing at all if it gets no answer."""
+        size = min(len(frame) * _DECODED_BYTES, broker.budget.limit // 2)
+        return broker.long_requests.run(
+            holding(broker.budget, size, self._steps(frame, peer, now_ms, broker, execute))
+        )
+
+    def _steps(
+        self,
+        frame: memoryview,
+        peer: Peer,
+        now_ms: int,
+        broker: Broker,
+        execute: Callable[[Request, memoryview], Any],
+    ) -> Steps[Buffers]:
+        request = self._request = yield from parse_in_steps(frame, peer, now_ms)
+        answer = execute(request, frame)
+        if isinstance(answer, Pending):
+            try:
+                answer = yield from wait(answer)
+            except Exception as error:
+                answer = request.failed(error)
+        if answer is None:
+            return []
+        if request.context.api_key == _FETCH:  # has limits of its own
+            return request.frame(answer)
+        return (yield from request.frame_in_steps(answer, broker))
+
+
 def parse(frame: memoryview, peer: Peer, now_ms: int) -> Request:
     """Decode a frame (without its length)."""
+    endpoint = _endpoint_of(frame)
+    if endpoint is None:
+        return _unsupported_api_versions(frame, peer, now_ms)
+    try:
+        header, position = decode(RequestHeader, endpoint.header_version, frame)
+        # What follows the body is ignored, as Kafka does: librdkafka appends bytes to some requests.
+        body, _ = decode(endpoint.request, endpoint.version, frame, position)
+    except ProtocolError as error:
+        raise _malformed(endpoint, error) from error
+    return _request(endpoint, header, body, peer, now_ms)
+
+
+def parse_in_steps(frame: memoryview, peer: Peer, now_ms: int) -> Steps[Request]:
+    """The same, of a frame with long lists in it."""
+    endpoint = _endpoint_of(frame)
+    if endpoint is None:
+        return _unsupported_api_versions(frame, peer, now_ms)
+    try:
+        header, position = decode(RequestHeader, endpoint.header_version, frame)
+        body, _ = yield from decode_in_steps(endpoint.request, endpoint.version, frame, position)
+    except ProtocolError as error:
+        raise _malformed(endpoint, error) from error
+    return _request(endpoint, header, body, peer, now_ms)
+
+
+def _endpoint_of(frame: memoryview) -> Endpoint | None:
+    """None: a client newer than us asks for our versions."""
     if len(frame) < 8:
         raise BadRequest(f"a frame of {len(frame)} bytes is too short for a request header")
     api_key, version = _KEY_AND_VERSION.unpack_from(frame)
     if api_key == _API_VERSIONS and not 0 <= version <= BY_KEY[_API_VERSIONS].max_version:
-        return _unsupported_api_versions(frame, peer, now_ms, version)
+        return None
     endpoint = _endpoints.get((api_key, version)) or _bind(api_key, version)
     if api_key != _PRODUCE and len(frame) > _MAX_PLAIN_BYTES:
         raise BadRequest(f"{endpoint.name} v{version} of {len(frame)} bytes is too large")
-    try:
-        header, position = decode(RequestHeader, endpoint.header_version, frame)
-        # What follows the body is ignored, as Kafka does: librdkafka appends bytes to some requests.
-        body, _ = decode(endpoint.request, version, frame, position)
-    except ProtocolError as error:
-        raise BadRequest(f"malformed {endpoint.name} v{version}: {error}") from error
-    context = RequestContext(api_key, version, header.correlation_id, header.client_id, now_ms, peer)
+    return endpoint
+
+
+def _request(endpoint: Endpoint, header: RequestHeader, body: Any, peer: Peer, now_ms: int) -> Request:
+    context = RequestContext(
+        header.request_api_key, endpoint.version, header.correlation_id, header.client_id, now_ms, peer
+    )
     return Request(endpoint, context, body)
 
 
-def _unsupported_api_versions(frame: memoryview, peer: Peer, now_ms: int, version: int) -> Request:
-    """A client newer than us asks for our versions: it gets a version 0 answer and tries again."""
+def _malformed(endpoint: Endpoint, error: ProtocolError) -> BadRequest:
+    return BadRequest(f"malformed {endpoint.name} v{endpoint.version}: {error}")
+
+
+def _below(encoding: Generator[int, None, Buffers], limit: int) -> Steps[Buffers | None]:
+    """What is encoded; None as soon as it has more bytes than that, and the encoding can go on."""
+    try:
+        while next(encoding) <= limit:
+            yield None
+    except StopIteration as end:
+        return cast("Buffers", end.value)
+    return None
+
+
+def _unsupported_api_versions(frame: memoryview, peer: Peer, now_ms: int) -> Request:
+    """It gets an answer of version 0, and tries again."""
     endpoint = _endpoints.get((_API_VERSIONS, 0)) or _bind(_API_VERSIONS, 0)
-    (correlation_id,) = struct.unpack_from(">i", frame, 4)
+    _, version, correlation_id = _KEY_VERSION_CORRELATION.unpack_from(frame)
     context = RequestContext(_API_VERSIONS, version, correlation_id, None, now_ms, peer)
     return Request(endpoint, context, endpoint.request())

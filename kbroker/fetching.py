@@ -5,12 +5,14 @@ Invariants:
   whatever its size, so that a reader always gets on.
 - While waiting nothing of what was read is held; what the log got meanwhile is read when the wait ends.
 - The wait ends with enough bytes, an error, the deadline, or the reader's end.
-- When clients have not yet taken what they asked for and the budget is used up, reading waits for it.
+- An answer takes a part of what the budget has left. When that is little, records are not read at all but
+  sent from where they are, a little at a time; who needs them read waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kbroker import leader_epochs
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from kbroker.topics import Topic
 
 _BUDGET_STEP = 1024 * 1024
+_LARGEST_PART = 4  # of what the budget has left, for one answer: there is always a rest
+_LEAST_BYTES = 64 * 1024
+_UNREAD_BYTES = 1024 * 1024  # of an answer whose records are not read, for want of room to hold them
+_TURN_SECONDS = 0.004
+_PER_LOOK = 32  # partitions, from one look at the clock to the next
 
 
 class PartitionRead:
@@ -65,6 +72,7 @@ class Fetching:
         self._committed = committed
         self._hard_limit = hard_limit  # before version 3 a batch larger than the limit is not returned
         self._sendable = sendable  # what is read goes out as it is
+        self._unread = False  # there is no room to hold it
         self._reads: list[PartitionRead] = []
         self._size = 0
         self._failed = False
@@ -89,14 +97,16 @@ class Fetching:
     def _attempt(self) -> bool:
         """Read everything asked for. False: it goes on later, and ends in the Pending."""
         budget = self._broker.budget
-        if not budget.available:
+        self._unread = self._sendable and budget.tight
+        if not budget.available and not self._unread:
             self._become_pending()
             self._withdraw = budget.reserve(_BUDGET_STEP, self._budget_granted)
             return False
         self._reads = []
         self._size = 0
         self._failed = False
-        self._limit = min(self._max_bytes, budget.available)
+        most = _UNREAD_BYTES if self._unread else max(budget.available // _LARGEST_PART, _LEAST_BYTES)
+        self._limit = min(self._max_bytes, most)
         return self._go_on(0)
 
     def _budget_granted(self) -> None:
@@ -105,7 +115,11 @@ class Fetching:
         self._broker.timers.soon(self._again)
 
     def _go_on(self, first: int) -> bool:
+        turn_ends = perf_counter() + _TURN_SECONDS
         for index in range(first, len(self._asked)):
+            if index % _PER_LOOK == _PER_LOOK - 1 and index > first and perf_counter() > turn_ends:
+                self._let_others_go_first(index)
+                return False
             read = self._begin(self._asked[index])
             self._reads.append(read)
             if read.log is None:
@@ -152,7 +166,12 @@ class Fetching:
         first = self._size == 0 and not self._hard_limit
         room = max(0, min(asked.max_bytes, self._limit - self._size))
         return log.read(
-            asked.fetch_offset, room, committed=self._committed, min_one=first, sendable=self._sendable
+            asked.fetch_offset,
+            room,
+            committed=self._committed,
+            min_one=first,
+            sendable=self._sendable,
+            unread=self._unread,
         )
 
     def _fail(self, read: PartitionRead, error: Exception) -> None:
@@ -166,7 +185,7 @@ class Fetching:
     def _hold_for(self, cold: Pending[Slice], read: PartitionRead, index: int) -> None:
         """A read that needs the disk: the budget is held for it, the rest comes after it."""
         budget = self._broker.budget
-        held = min(read.asked.max_bytes, self._limit)
+        held = 0 if self._unread else min(read.asked.max_bytes, self._limit)
         budget.take(held)
         self._become_pending()
 
@@ -186,6 +205,19 @@ class Fetching:
             self._resume(index + 1)
 
         cold.then(arrived)
+
+    def _let_others_go_first(self, index: int) -> None:
+        """Many partitions: go on in another turn; what was read counts in the budget until then."""
+        budget, held = self._broker.budget, self._size
+        budget.take(held)
+        self._become_pending()
+
+        def go_on() -> None:
+            budget.give_back(held)
+            if self._result is not None and not self._result.abandoned:
+                self._resume(index)
+
+        self._broker.timers.soon(go_on)
 
     def _resume(self, index: int) -> None:
         try:

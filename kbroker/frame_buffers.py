@@ -6,7 +6,7 @@ A fresh buffer of a megabyte costs more in page faults than all else that is don
 from __future__ import annotations
 
 _KEPT_BYTES = 16 * 1024 * 1024
-_STEP = 256 * 1024  # sizes are rounded up to this, so that frames of about one size share buffers
+_STEP = 64 * 1024  # sizes are rounded up to this, so that frames of about one size share buffers
 
 
 class FrameBuffers:

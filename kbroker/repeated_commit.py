@@ -149,6 +149,9 @@ class _RepeatedCommit:
             answer = self._to_response(lane.request.body, lane.request.endpoint.version, answer)
         return lane.request.answering(self._correlation_id).frame(answer)
 
+    def framed(self, answer: CommitErrors | OffsetCommitResponse, broker: Broker) -> Buffers:
+        return self.frame(answer)
+
     def failed(self, error: BaseException) -> Any:
         return self._lane.request.failed(error)
 

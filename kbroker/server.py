@@ -93,6 +93,9 @@ class Server:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + self._clock_ahead_ms
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(callback)
+
     # starting
 
     async def start(self) -> None:

@@ -27,17 +27,18 @@ class Assignment(Protocol):
     broker_ids: list[int]
 
 
-def check_count(broker: Broker, topics: Sequence[CreatableTopic]) -> None:
+def count_problem(broker: Broker, topics: Sequence[CreatableTopic]) -> ApiError | None:
     """One request may not ask for so many partitions that it starves the others."""
     default = broker.settings["num.partitions"]
     total = 0
     for topic in topics:
         total += len(topic.assignments) or (default if topic.num_partitions == -1 else topic.num_partitions)
     if total > MAX_PARTITIONS_PER_REQUEST:
-        raise ApiError(
+        return ApiError(
             ErrorCode.POLICY_VIOLATION,
             f"One request may create {MAX_PARTITIONS_PER_REQUEST} partitions at most, not {total}.",
         )
+    return None
 
 
 def check_new_topic(broker: Broker, asked: CreatableTopic) -> NewTopic:

@@ -61,20 +61,23 @@ def smallest_size(type: FieldType, version: int, flexible: bool, nullable: bool 
     )
 
 
-def make_decoder(cls: type[Any], version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    return DecoderSource(cls, version).compiled("decode")
+def make_decoder(cls: type[Any], version: int, *, in_steps: bool = False) -> Callable[[memoryview, int], Any]:
+    return DecoderSource(cls, version, in_steps=in_steps).compiled("decode")
 
 
 class DecoderSource(Source):
     _arguments = "buf, p, limit"
     _result = "{}, p"
+    _pause = "None"
+    _elements_per_step = 64
 
-    def __init__(self, cls: type[Any], version: int) -> None:
-        super().__init__(cls, version, _RUNTIME)
+    def __init__(self, cls: type[Any], version: int, *, in_steps: bool = False) -> None:
+        super().__init__(cls, version, _RUNTIME, in_steps=in_steps)
         self._run: list[tuple[str, str, int]] = []  # fixed-width reads not written yet: target, format, size
         self._line("def decode(buf, p):")
         self._indent = 1
         self._line("limit = len(buf)")
+        self._begin_steps()
         self._fields("o", cls)
         self._flush()
         self._line("if p > limit: raise ProtocolError('the frame ends inside the message')")
@@ -190,6 +193,7 @@ class DecoderSource(Source):
         self._line(f"{items} = {target} = []")
         self._line(f"for _ in range({n}):")
         self._indent += 1
+        self._step()
         if isinstance(of, type):
             self._struct(item, of)
         else:

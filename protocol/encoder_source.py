@@ -20,7 +20,6 @@ from kbroker.protocol.types import (
     STRING,
     UUID,
     Array,
-    Buffer,
     FieldType,
     FixedType,
     LengthType,
@@ -38,20 +37,23 @@ _RUNTIME: dict[str, Any] = {
 NO_TAGGED_FIELDS: Final = ("0", "x")
 
 
-def make_encoder(cls: type[Any], version: int) -> Callable[[Any, bytearray], list[Buffer]]:
-    return EncoderSource(cls, version).compiled("encode")
+def make_encoder(cls: type[Any], version: int, *, in_steps: bool = False) -> Callable[[Any, bytearray], Any]:
+    return EncoderSource(cls, version, in_steps=in_steps).compiled("encode")
 
 
 class EncoderSource(Source):
     _arguments = "{}, w, parts"
     _result = "w"
+    _pause = "len(w)"
+    _elements_per_step = 8  # each may be large
 
-    def __init__(self, cls: type[Any], version: int) -> None:
-        super().__init__(cls, version, _RUNTIME)
+    def __init__(self, cls: type[Any], version: int, *, in_steps: bool = False) -> None:
+        super().__init__(cls, version, _RUNTIME, in_steps=in_steps)
         self._run: list[tuple[str, str]] = []  # fixed-width values not written yet: expression, format
         self._line("def encode(o, w):")
         self._indent = 1
         self._line("parts = []")
+        self._begin_steps()
         self._fields("o", cls)
         self._flush()
         self._line("if w: parts.append(w)")
@@ -187,6 +189,7 @@ class EncoderSource(Source):
             item = self._variable("o")
             self._line(f"for {item} in {items}:")
             self._indent += 1
+            self._step()
             if isinstance(of, type):
                 self._struct(item, of)
             else:

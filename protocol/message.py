@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
 
-from kbroker.protocol.types import Array, FieldType, ProtocolError
+from kbroker.protocol.types import Array, FieldType, FixedType, ProtocolError
 
 T = TypeVar("T")
 
@@ -115,6 +115,8 @@ class Schema:
         "kind",
         "name",
         "shared_default",
+        "step_decoders",
+        "step_encoders",
         "versions",
     )
 
@@ -137,6 +139,8 @@ class Schema:
         # The compiled codec per version, filled on first use.
         self.decoders: dict[int, Callable[..., Any]] = {}
         self.encoders: dict[int, Callable[..., Any]] = {}
+        self.step_decoders: dict[int, Callable[..., Any]] = {}
+        self.step_encoders: dict[int, Callable[..., Any]] = {}
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible is not None and version >= self.flexible
@@ -148,6 +152,11 @@ class Schema:
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
+
+
+def has_lists(cls: type[Any]) -> bool:
+    """Whether a message has lists of structs, which may be long."""
+    return any(isinstance(f.type, Array) and not isinstance(f.type.of, FixedType) for f in schema_of(cls))
 
 
 class Message:

@@ -2,6 +2,9 @@
 
 A struct is written in line where it stands, because a call per element costs more than reading most elements.
 Only a struct that one message uses in several places becomes a function, to keep the generated source short.
+
+Each codec has a twin that works in steps: a generator that pauses after every few elements of its lists, so
+that a long message does not keep its caller from all else.
 """
 
 from __future__ import annotations
@@ -22,11 +25,16 @@ class Source(ABC):
     """What the function of a shared struct is called with; {} is the struct."""
     _result: ClassVar[str]
     """What it returns."""
+    _pause: ClassVar[str]
+    """What a codec in steps hands out at a pause."""
+    _elements_per_step: ClassVar[int]
+    """A power of two."""
 
-    def __init__(self, cls: type[Any], version: int, names: dict[str, Any]) -> None:
+    def __init__(self, cls: type[Any], version: int, names: dict[str, Any], *, in_steps: bool) -> None:
         self.cls = cls
         self.version = version
         self.flexible = schema_of(cls).is_flexible(version)
+        self.in_steps = in_steps
         self.names = dict(names)
         self._lines: list[str] = []
         self._indent = 0
@@ -61,7 +69,8 @@ class Source(ABC):
         if cls in self._shared:
             self._flush()
             name = self._functions.get(cls) or self._function(cls)
-            self._line(f"{self._result.format(target)} = {name}({self._arguments.format(target)})")
+            call = "yield from " if self.in_steps else ""
+            self._line(f"{self._result.format(target)} = {call}{name}({self._arguments.format(target)})")
         else:
             self._fields(target, cls)
 
@@ -72,11 +81,24 @@ class Source(ABC):
         self._lines, self._indent = [], 0
         self._line(f"def {name}({self._arguments.format('o')}):")
         self._indent = 1
+        self._begin_steps()
         self._fields("o", cls)
         self._flush()
         self._line(f"return {self._result.format('o')}")
         self._lines, self._indent = self._lines + lines, indent
         return name
+
+    def _begin_steps(self) -> None:
+        """At the beginning of a function."""
+        if self.in_steps:
+            self._line("steps = 0")
+            self._line(f"if steps: yield {self._pause}")  # whatever follows, this is a generator
+
+    def _step(self) -> None:
+        """At each element of a list."""
+        if self.in_steps:
+            self._line("steps += 1")
+            self._line(f"if not steps & {self._elements_per_step - 1}: yield {self._pause}")
 
     def _fields(self, target: str, cls: type[Any]) -> None:
         fields = schema_of(cls).fields

@@ -148,12 +148,14 @@ class Log(Protocol):
         committed: bool = False,
         min_one: bool = True,
         sendable: bool = False,
+        unread: bool = False,
     ) -> Slice | Pending[Slice]:
         """Whole batches from the one that holds `offset`, up to max_bytes, below the high watermark.
 
         `committed`: below the last stable offset, with the aborted transactions in the range.
         `min_one`: the first batch is returned even if it alone is larger than max_bytes.
         `sendable`: what comes from the disk need not be read, only be ready to be sent.
+        `unread`: then nothing is read that need not be, so that it takes no memory while it waits to be sent.
         """
         ...
 

@@ -320,8 +320,9 @@ class PartitionLog(AbstractLog[FileSegment]):
         committed: bool = False,
         min_one: bool = True,
         sendable: bool = False,
+        unread: bool = False,
     ) -> Slice | Pending[Slice]:
-        wanted = Wanted(offset, max_bytes, min_one, sendable)
+        wanted = Wanted(offset, max_bytes, min_one, sendable, unread)
         return self._cold_reads.now_or_later(
             lambda wait, loaded: self._read(wanted, committed, wait=wait, loaded=loaded)
         )

@@ -59,6 +59,7 @@ class Wanted(NamedTuple):
     max_bytes: int
     min_one: bool  # the first batch whatever its size
     sendable: bool  # a FileRange will do
+    unread: bool = False  # … and is better, also for what is in the page cache
 
 
 class _Hint(NamedTuple):
@@ -110,13 +111,13 @@ class LogReader:
 
         `loaded`: a worker has loaded what was not in the page cache.
         """
-        offset, max_bytes, _, sendable = wanted
+        offset, max_bytes, _, sendable, unread = wanted
         hint = self._hints.get(offset)
         if hint is not None:
             segment, position, cold = hint
             end = limit.position if segment is limit.segment else segment.size_bytes
             size = min(max_bytes, end - position)
-            if cold and sendable and not loaded and size >= _RANGE_BYTES:
+            if (cold or unread) and sendable and not loaded and size >= _RANGE_BYTES:
                 raise WouldBlock(segment.handle, size, position)
             if position < end:
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
@@ -126,6 +127,9 @@ class LogReader:
             end = limit.position if last else segment.size_bytes
             position = self._start(segment, offset, wait)
             if position < end:
+                size = min(max_bytes, end - position)
+                if unread and sendable and not loaded and size >= _RANGE_BYTES:
+                    raise WouldBlock(segment.handle, size, position)
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
                 found = found or self._read_segment(segment, position, end, wanted, wait, exact=False)
                 if found is not None:
@@ -156,7 +160,7 @@ class LogReader:
         exact: bool,
     ) -> Found | None:
         """`exact`: the batch at `position` is the one; else batches before it may have to be passed over."""
-        offset, max_bytes, min_one, _ = wanted
+        offset, max_bytes, min_one, *_ = wanted
         whole_end = end
         while position < whole_end:
             if segment.corrupt:
@@ -183,7 +187,7 @@ class LogReader:
         self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool
     ) -> Found | None:
         """The batches where they are, from the first that reaches the offset on; None: they must be read."""
-        offset, max_bytes, _, _ = wanted
+        offset, max_bytes, min_one, _, unread = wanted
         if segment.corrupt or min(max_bytes, end - position) < _RANGE_BYTES:
             return None
         batches = self.headers(segment, position, end, wait=wait)
@@ -201,7 +205,7 @@ class LogReader:
                 next_offset = header.base_offset
                 break
             stop, next_offset = place + header.size_bytes, header.next_offset
-        if not _RANGE_BYTES <= stop - start <= max_bytes:
+        if stop - start < _RANGE_BYTES or (stop - start > max_bytes and not (unread and min_one)):
             return None
         self.remember(next_offset, segment, stop, cold=True)
         return Found(FileRange(self._files, self._worker, segment.handle, start, stop - start), next_offset)

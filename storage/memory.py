@@ -108,6 +108,7 @@ class MemoryLog(AbstractLog[MemorySegment]):
         committed: bool = False,
         min_one: bool = True,
         sendable: bool = False,
+        unread: bool = False,
     ) -> Slice:
         if self._refusal is not None:
             raise self._refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
 from kbroker.errors import ApiError, describe
@@ -15,16 +15,21 @@ class NamedResource(Protocol):
     resource_type: int
     resource_name: str
 
+    @property
+    def configs(self) -> Sequence[object]: ...
+
 
 R = TypeVar("R", bound=NamedResource)
 T = TypeVar("T")
+
+_MOST_CONFIGS = 10_000  # of one resource: far more than there are, and few enough to be checked at once
 
 
 def alter_each(
     resources: Sequence[R],
     alter: Callable[[R], Pending[None] | None],
     answer: Callable[[R, ErrorCode, str | None], T],
-) -> list[T | Pending[T]]:
+) -> Generator[None, None, list[T | Pending[T]]]:
     """The answers, some of them later. A resource that appears twice is refused wherever it appears."""
     occurrences = Counter((each.resource_type, each.resource_name) for each in resources)
     answers: list[T | Pending[T]] = []
@@ -32,6 +37,10 @@ def alter_each(
         try:
             if occurrences[resource.resource_type, resource.resource_name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "The resource is named twice.")
+            if len(resource.configs) > _MOST_CONFIGS:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, f"The resource has more than {_MOST_CONFIGS} configs."
+                )
             altering = alter(resource)
         except Exception as error:
             answers.append(answer(resource, *describe(error)))
@@ -40,6 +49,7 @@ def alter_each(
                 answers.append(answer(resource, ErrorCode.NONE, None))
             else:
                 answers.append(_later(resource, altering, answer))
+        yield
     return answers
 
 

@@ -8,13 +8,14 @@ PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
 from kbroker.errors import describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps, lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -36,13 +37,18 @@ _FIRST_WITH_PRODUCER_FENCED = 2
 _FIRST_BATCHED = 4
 _CODE = Callable[[TopicPartition], int]
 
+Result = AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]
+
 
 def handle(
     broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
-) -> AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]:
+) -> Steps[AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]]:
     version = context.api_version
     if version >= _FIRST_BATCHED:
-        results = [_add(broker, transaction, context) for transaction in request.transactions]
+        results: list[Result] = []
+        for transaction in request.transactions:
+            results += [(yield from _add(broker, transaction, context))]
+            yield None
         return join(results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results))
     only = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -51,7 +57,7 @@ def handle(
         topics=request.v3_and_below_topics,
     )
     return join(
-        [_add(broker, only, context)],
+        [(yield from _add(broker, only, context))],
         lambda results: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results),
     )
 
@@ -69,10 +75,15 @@ def refuse(
 
 def _add(
     broker: Broker, transaction: AddPartitionsToTxnTransaction, context: RequestContext
-) -> AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]:
+) -> Steps[Result]:
     version = context.api_version
-    partitions = list(_partitions(transaction.topics))
-    missing = {partition for partition in partitions if not broker.topics.has_partition(*partition)}
+    partitions: list[TopicPartition] = []
+    missing: set[TopicPartition] = set()
+    for partition in _partitions(transaction.topics):
+        partitions.append(partition)
+        if not broker.topics.has_partition(*partition):
+            missing.add(partition)
+        yield None
     if missing:
         return _result(
             transaction,
@@ -133,15 +144,17 @@ def _result(transaction: AddPartitionsToTxnTransaction, code: _CODE) -> AddParti
 
 
 def _topic_results(
-    topics: Iterable[AddPartitionsToTxnTopic], code: _CODE
+    topics: Sequence[AddPartitionsToTxnTopic], code: _CODE
 ) -> list[AddPartitionsToTxnTopicResult]:
-    return [
-        AddPartitionsToTxnTopicResult(
+    def result(topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
+        return AddPartitionsToTxnTopicResult(
             topic.name,
-            [
-                AddPartitionsToTxnPartitionResult(index, code(TopicPartition(topic.name, index)))
-                for index in topic.partitions
-            ],
+            lazily(
+                topic.partitions,
+                lambda index: AddPartitionsToTxnPartitionResult(
+                    index, code(TopicPartition(topic.name, index))
+                ),
+            ),
         )
-        for topic in topics
-    ]
+
+    return lazily(topics, result)

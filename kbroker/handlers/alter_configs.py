@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.config.alteration import alter_each
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: AlterConfigsRequest, context: RequestContext
-) -> AlterConfigsResponse | Pending[AlterConfigsResponse]:
+) -> Steps[AlterConfigsResponse | Pending[AlterConfigsResponse]]:
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
         return broker.dynamic_configs.replace(
             resource.resource_type,
@@ -35,7 +36,7 @@ def handle(
             validate_only=request.validate_only,
         )
 
-    answers = alter_each(request.resources, alter, _answer)
+    answers = yield from alter_each(request.resources, alter, _answer)
     return join(answers, lambda responses: AlterConfigsResponse(responses=responses))
 
 

@@ -6,9 +6,11 @@ never a move to cancel. Version 1 adds whether the replication factor may change
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,12 +31,12 @@ def handle(
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
-        responses=[
-            ReassignableTopicResponse(
-                topic.name, [_reassign(broker, topic.name, partition) for partition in topic.partitions]
-            )
-            for topic in request.topics
-        ],
+        responses=lazily(
+            request.topics,
+            lambda topic: ReassignableTopicResponse(
+                topic.name, lazily(topic.partitions, partial(_reassign, broker, topic.name))
+            ),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from kbroker.coordinators.groups.consumer_group import ConsumerGroup
 from kbroker.coordinators.groups.consumer_member import ConsumerGroupMember
 from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
 from kbroker.errors import ApiError, describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -32,12 +33,13 @@ _CLASSIC, _CONSUMER = 0, 1
 def handle(
     broker: Broker, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    groups = [_described(broker, group_id) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
-    return ConsumerGroupDescribeResponse(groups=groups)
+    def described(group_id: str) -> DescribedGroup:
+        group = _described(broker, group_id)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
+        return group
+
+    return ConsumerGroupDescribeResponse(groups=lazily(list(dict.fromkeys(request.group_ids)), described))
 
 
 def _described(broker: Broker, group_id: str) -> DescribedGroup:
@@ -55,7 +57,7 @@ def _described(broker: Broker, group_id: str) -> DescribedGroup:
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=broker.groups.consumer_groups.assignor_of(group),
-        members=[_member(group, member, broker.topics) for member in group.members.values()],
+        members=lazily(list(group.members.values()), lambda member: _member(group, member, broker.topics)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: CreatePartitionsRequest, context: RequestContext
-) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
+) -> Steps[CreatePartitionsResponse | Pending[CreatePartitionsResponse]]:
     seen = Counter(topic.name for topic in request.topics)
     results: list[CreatePartitionsTopicResult | Pending[CreatePartitionsTopicResult]] = []
     for asked in {topic.name: topic for topic in request.topics}.values():
@@ -39,6 +40,7 @@ def handle(
                 results.append(_grow(broker, topic, asked.count))
         except Exception as error:
             results.append(_result(asked.name, error))
+        yield None
     return join(results, lambda topics: CreatePartitionsResponse(results=topics))
 
 

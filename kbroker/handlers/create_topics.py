@@ -6,11 +6,13 @@ Every partition of every topic is led by this one broker, so a manual assignment
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kbroker.config.description import describe_topic
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -20,7 +22,7 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kbroker.storage.pending import Pending
-from kbroker.topic_creation import NewTopic, check_count, check_new_topic
+from kbroker.topic_creation import NewTopic, check_new_topic, count_problem
 from kbroker.topics import new_topic_id
 
 if TYPE_CHECKING:
@@ -31,17 +33,20 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: CreateTopicsRequest, context: RequestContext
-) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
-    names = [topic.name for topic in request.topics]
+) -> Steps[CreateTopicsResponse | Pending[CreateTopicsResponse]]:
+    occurrences = Counter(topic.name for topic in request.topics)
+    too_many = count_problem(broker, request.topics)
     results: list[CreatableTopicResult | Pending[CreatableTopicResult]] = []
     for topic in _without_repeats(request.topics):
         try:
-            if names.count(topic.name) > 1:
+            if occurrences[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is named twice.")
-            check_count(broker, request.topics)
+            if too_many is not None:
+                raise too_many
             results.append(_create(broker, topic, validate_only=request.validate_only))
         except Exception as error:
             results.append(_refused(topic.name, error))
+        yield None
     return join(results, lambda topics: CreateTopicsResponse(topics=topics))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps, each
 from kbroker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: DeleteGroupsRequest, context: RequestContext
-) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
-    results = [_delete(broker, name, context) for name in dict.fromkeys(request.groups_names)]
+) -> Steps[DeleteGroupsResponse | Pending[DeleteGroupsResponse]]:
+    names = dict.fromkeys(request.groups_names)
+    results = yield from each(names, lambda name: _delete(broker, name, context))
     return join(results, lambda results: DeleteGroupsResponse(results=results))
 
 

@@ -6,9 +6,11 @@ compacted keeps its records (POLICY_VIOLATION). If a partition is named twice th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
+from kbroker.long_requests import Steps, each
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -25,23 +27,23 @@ _HIGH_WATERMARK = -1
 _NO_OFFSET = -1
 
 
-def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+def handle(
+    broker: Broker, request: DeleteRecordsRequest, context: RequestContext
+) -> Steps[DeleteRecordsResponse]:
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             offsets.setdefault(topic.name, {})[partition.partition_index] = partition.offset
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic,
-                partitions=[_delete(broker, topic, index, offset) for index, offset in partitions.items()],
-            )
-            for topic, partitions in offsets.items()
-        ]
-    )
+        yield None
+    results = []
+    for name, partitions in offsets.items():
+        deleted = yield from each(partitions.items(), partial(_delete, broker, name))
+        results.append(DeleteRecordsTopicResult(name=name, partitions=deleted))
+    return DeleteRecordsResponse(topics=results)
 
 
-def _delete(broker: Broker, topic: str, partition: int, offset: int) -> DeleteRecordsPartitionResult:
+def _delete(broker: Broker, topic: str, asked: tuple[int, int]) -> DeleteRecordsPartitionResult:
+    partition, offset = asked
     try:
         log = broker.find_log(topic, partition)
         if log.config.cleanup_policy == {"compact"}:

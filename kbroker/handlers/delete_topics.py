@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -32,7 +33,7 @@ Result = DeletableTopicResult | Pending[DeletableTopicResult]
 
 def handle(
     broker: Broker, request: DeleteTopicsRequest, context: RequestContext
-) -> DeleteTopicsResponse | Pending[DeleteTopicsResponse]:
+) -> Steps[DeleteTopicsResponse | Pending[DeleteTopicsResponse]]:
     if context.api_version >= _FIRST_BY_ID:
         asked = request.topics
     else:
@@ -43,6 +44,7 @@ def handle(
             results.append(_delete(broker, _only(broker, same, context.api_version)))
         except ApiError as error:
             results.append(_refused(same, error))
+        yield None
     return join(results, lambda responses: DeleteTopicsResponse(responses=responses))
 
 

@@ -1,8 +1,9 @@
 """DescribeConfigs 0–4: configs of topics, brokers, loggers, groups and client metrics subscriptions, with
 their source (KIP-133), synonyms (KIP-226), type and doc line (KIP-569).
 
-No names, or null, means all. Configs that do not exist are left out without a word. A resource of an unknown
-type spoils the whole request; any other problem is its own resource's.
+A resource is answered once, however often it is named. No names of configs, or null, means all. Configs that
+do not exist are left out without a word. A resource of an unknown type spoils the whole request; any other
+problem is its own resource's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kbroker.config.description import Described
 from kbroker.config.resources import ResourceType
 from kbroker.config.settings import ConfigSource
 from kbroker.errors import ApiError, describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -36,12 +38,27 @@ _KNOWN_TYPES = frozenset(ResourceType)
 def handle(
     broker: Broker, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
-    if all(resource.resource_type in _KNOWN_TYPES for resource in request.resources):
+    resources = _once(request.resources)
+    if all(resource.resource_type in _KNOWN_TYPES for resource in resources):
         return DescribeConfigsResponse(
-            results=[_result(broker, request, resource, context) for resource in request.resources]
+            results=lazily(resources, lambda resource: _result(broker, request, resource, context))
         )
     problem = ApiError(ErrorCode.INVALID_REQUEST, "A resource has a type that has no configs.")
-    return DescribeConfigsResponse(results=[_refused(resource, problem) for resource in request.resources])
+    return DescribeConfigsResponse(results=lazily(resources, lambda resource: _refused(resource, problem)))
+
+
+def _once(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
+    """A resource that is named several times is answered once, with all that was asked of it."""
+    by_name: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for resource in resources:
+        first = by_name.setdefault((resource.resource_type, resource.resource_name), resource)
+        if first is resource:
+            continue
+        if first.configuration_keys and resource.configuration_keys:
+            first.configuration_keys += resource.configuration_keys
+        else:
+            first.configuration_keys = None
+    return list(by_name.values())
 
 
 def _result(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.authorized_operations import GROUP_OPERATIONS
 from kbroker.coordinators.groups.errors import GroupIdNotFound
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -26,7 +27,11 @@ _FIRST_WITH_NOT_FOUND = 6
 
 
 def handle(broker: Broker, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_group(broker, name, request, context) for name in request.groups])
+    return DescribeGroupsResponse(
+        groups=lazily(
+            list(dict.fromkeys(request.groups)), lambda name: _group(broker, name, request, context)
+        )
+    )
 
 
 def _group(
@@ -44,7 +49,7 @@ def _group(
         group_state=description.state,
         protocol_type=description.protocol_type,
         protocol_data=description.protocol_name,
-        members=[DescribedGroupMember(*member) for member in description.members],
+        members=lazily(description.members, lambda member: DescribedGroupMember(*member)),
     )
     if request.include_authorized_operations:
         described.authorized_operations = GROUP_OPERATIONS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.long_requests import Steps, lazily
 from kbroker.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -25,25 +26,15 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: DescribeLogDirsRequest, context: RequestContext
-) -> DescribeLogDirsResponse:
-    partitions = _all_partitions(broker) if request.topics is None else _existing(broker, request.topics)
+) -> Steps[DescribeLogDirsResponse]:
+    asked = request.topics
+    partitions = _all_partitions(broker) if asked is None else (yield from _existing(broker, asked))
     sizes = {(size.topic, size.partition): size.size_bytes for size in broker.logs.sizes()}
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
                 log_dir=broker.logs.path,
-                topics=[
-                    DescribeLogDirsTopic(
-                        name=topic,
-                        partitions=[
-                            DescribeLogDirsPartition(
-                                partition_index=index, partition_size=sizes.get((topic, index), 0)
-                            )
-                            for index in indexes
-                        ],
-                    )
-                    for topic, indexes in partitions.items()
-                ],
+                topics=lazily(list(partitions.items()), lambda each: _topic(*each, sizes)),
                 total_bytes=broker.logs.total_bytes(),
                 usable_bytes=broker.logs.usable_bytes(),
             )
@@ -55,12 +46,27 @@ def _all_partitions(broker: Broker) -> dict[str, list[int]]:
     return {topic.name: list(range(topic.partitions)) for topic in broker.topics}
 
 
-def _existing(broker: Broker, asked: list[DescribableLogDirTopic]) -> dict[str, list[int]]:
+def _existing(broker: Broker, asked: list[DescribableLogDirTopic]) -> Steps[dict[str, list[int]]]:
     """The partitions of the request that exist, each once."""
-    partitions: dict[str, list[int]] = {}
+    partitions: dict[str, dict[int, None]] = {}
     for each in asked:
         topic = broker.topics.get(each.topic)
-        if topic is not None:
-            indexes = partitions.setdefault(topic.name, [])
-            indexes += sorted(set(each.partitions).intersection(range(topic.partitions)).difference(indexes))
-    return {topic: indexes for topic, indexes in partitions.items() if indexes}
+        if topic is not None and each.partitions:
+            indexes = partitions.setdefault(topic.name, {})
+            indexes.update(
+                dict.fromkeys(sorted(index for index in each.partitions if 0 <= index < topic.partitions))
+            )
+        yield None
+    return {topic: list(indexes) for topic, indexes in partitions.items() if indexes}
+
+
+def _topic(name: str, indexes: list[int], sizes: dict[tuple[str, int], int]) -> DescribeLogDirsTopic:
+    return DescribeLogDirsTopic(
+        name=name,
+        partitions=lazily(
+            indexes,
+            lambda index: DescribeLogDirsPartition(
+                partition_index=index, partition_size=sizes.get((name, index), 0)
+            ),
+        ),
+    )

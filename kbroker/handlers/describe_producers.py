@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -24,13 +26,13 @@ def handle(
     broker: Broker, request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse:
     return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
+        topics=lazily(
+            request.topics,
+            lambda topic: TopicResponse(
                 topic.name,
-                [_producers(broker, topic.name, partition) for partition in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
+                lazily(list(dict.fromkeys(topic.partition_indexes)), partial(_producers, broker, topic.name)),
+            ),
+        )
     )
 
 
@@ -44,15 +46,15 @@ def _producers(broker: Broker, topic: str, partition: int) -> PartitionResponse:
         return PartitionResponse(partition, *describe(error))
     return PartitionResponse(
         partition,
-        active_producers=[
-            ProducerState(
+        active_producers=lazily(
+            states,
+            lambda state: ProducerState(
                 state.producer_id,
                 state.producer_epoch,
                 state.last_sequence,
                 state.last_timestamp,
                 state.coordinator_epoch,
                 state.current_txn_start_offset,
-            )
-            for state in states
-        ],
+            ),
+        ),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -16,6 +17,8 @@ from kbroker.protocol.messages.describe_quorum import (
     Listener,
     Node,
     ReplicaState,
+    RequestPartitionData,
+    RequestTopicData,
     ResponsePartitionData,
     ResponseTopicData,
 )
@@ -28,15 +31,12 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
-    asked = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
-    ]
-    if asked != [(METADATA_TOPIC, [0])]:
+    if not _is_about_metadata(request.topics):
         return DescribeQuorumResponse(
-            topics=[
-                ResponseTopicData(name, [_unknown(partition) for partition in partitions])
-                for name, partitions in asked
-            ]
+            topics=lazily(
+                request.topics,
+                lambda topic: ResponseTopicData(topic.topic_name, lazily(topic.partitions, _unknown)),
+            )
         )
     host, port = broker.advertised(context)
     nodes = [Node(broker.node_id, [Listener(context.listener, host, port)])]
@@ -62,9 +62,15 @@ def _state(broker: Broker, now_ms: int) -> ResponsePartitionData:
     )
 
 
-def _unknown(partition: int) -> ResponsePartitionData:
+def _is_about_metadata(topics: list[RequestTopicData]) -> bool:
+    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
+        return False
+    return [each.partition_index for each in topics[0].partitions[:2]] == [0]
+
+
+def _unknown(asked: RequestPartitionData) -> ResponsePartitionData:
     return ResponsePartitionData(
-        partition_index=partition,
+        partition_index=asked.partition_index,
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         error_message="This is not the metadata partition.",
     )

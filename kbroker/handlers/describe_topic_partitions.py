@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.authorized_operations import TOPIC_OPERATIONS
 from kbroker.errors import ApiError
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[DescribeTopicPartitionsResponse]:
     names = sorted({topic.name for topic in request.topics}) or broker.topics.names()
     first_partition = 0
     if request.cursor is not None:
         if request.cursor.partition_index < 0:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        if request.topics and request.cursor.topic_name not in names:
+        if request.topics and request.cursor.topic_name not in set(names):
             raise ApiError(ErrorCode.INVALID_REQUEST)
         names = [name for name in names if name >= request.cursor.topic_name]
         if names and names[0] == request.cursor.topic_name:
@@ -41,6 +42,7 @@ def handle(
     room = min(max(1, request.response_partition_limit), broker.settings["max.request.partition.size.limit"])
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     for name in names:
+        yield None
         if room <= 0:
             response.next_cursor = Cursor(name, 0)
             break

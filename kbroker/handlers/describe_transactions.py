@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.errors import describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -23,7 +25,7 @@ def handle(
     broker: Broker, request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, each) for each in request.transactional_ids]
+        transaction_states=lazily(list(dict.fromkeys(request.transactional_ids)), partial(_describe, broker))
     )
 
 

@@ -6,8 +6,10 @@ partitions, the answer leaves out those that need none: all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -27,18 +29,18 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext
     asked = request.topic_partitions
     known_type = request.election_type in (_PREFERRED, _UNCLEAN) or asked == []  # nothing to elect
     if asked is None:
-        results = [ReplicaElectionResult(name) for name in broker.topics.names()] if known_type else []
+        results = lazily(broker.topics.names(), ReplicaElectionResult) if known_type else []
     else:
-        results = [
-            ReplicaElectionResult(
+        results = lazily(
+            asked,
+            lambda topic: ReplicaElectionResult(
                 topic.topic,
-                [
-                    _elect(broker, topic.topic, partition) if known_type else _bad_type(request, partition)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in asked
-        ]
+                lazily(
+                    topic.partitions,
+                    partial(_elect, broker, topic.topic) if known_type else partial(_bad_type, request),
+                ),
+            ),
+        )
     code = ErrorCode.NONE if known_type else ErrorCode.INVALID_REQUEST
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 

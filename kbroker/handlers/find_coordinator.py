@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from kbroker.errors import ApiError, describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -42,7 +43,7 @@ def handle(
     if context.api_version < _FIRST_BATCHED:
         return FindCoordinatorResponse(node_id=broker.node_id, host=host, port=port)
     return FindCoordinatorResponse(
-        coordinators=[Coordinator(key, broker.node_id, host, port) for key in keys]
+        coordinators=lazily(keys, lambda key: Coordinator(key, broker.node_id, host, port))
     )
 
 
@@ -55,7 +56,7 @@ def refuse(
             error_code=code, error_message=message, node_id=_NO_NODE, port=_NO_NODE
         )
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key, _NO_NODE, "", _NO_NODE, code, message) for key in request.coordinator_keys
-        ]
+        coordinators=lazily(
+            request.coordinator_keys, lambda key: Coordinator(key, _NO_NODE, "", _NO_NODE, code, message)
+        )
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kbroker.config.alteration import alter_each
 from kbroker.config.resources import Change
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
-) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
+) -> Steps[IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]]:
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
         return broker.dynamic_configs.alter(
             resource.resource_type,
@@ -36,7 +37,7 @@ def handle(
             validate_only=request.validate_only,
         )
 
-    answers = alter_each(request.resources, alter, _answer)
+    answers = yield from alter_each(request.resources, alter, _answer)
     return join(answers, lambda responses: IncrementalAlterConfigsResponse(responses=responses))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.groups.classic_protocol import JoinRequest, JoinResult
 from kbroker.errors import describe
 from kbroker.joining import mapped
+from kbroker.long_requests import Steps, each, lazily
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ _FIRST_WITHOUT_PROTOCOL_NAME = 7
 
 def handle(
     broker: Broker, request: JoinGroupRequest, context: RequestContext
-) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+) -> Steps[JoinGroupResponse | Pending[JoinGroupResponse]]:
     version = context.api_version
+    protocols = yield from each(request.protocols, lambda each: (each.name, bytes(each.metadata)))
     join = JoinRequest(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -35,7 +37,7 @@ def handle(
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms if version else request.session_timeout_ms,
         protocol_type=request.protocol_type,
-        protocols=tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        protocols=tuple(protocols),
         member_id_required=version >= 4,
         can_skip_assignment=version >= 9,
         reason=request.reason,
@@ -51,7 +53,7 @@ def _response(result: JoinResult) -> JoinGroupResponse:
         leader=result.leader,
         skip_assignment=result.skip_assignment,
         member_id=result.member_id,
-        members=[JoinGroupResponseMember(*member) for member in result.members],
+        members=lazily(result.members, lambda member: JoinGroupResponseMember(*member)),
     )
 
 

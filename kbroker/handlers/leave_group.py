@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.classic_protocol import LeaveResult, LeavingMember
+from kbroker.coordinators.steps import wait
 from kbroker.errors import describe
 from kbroker.joining import mapped
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
@@ -20,24 +22,34 @@ if TYPE_CHECKING:
     from kbroker.storage.pending import Pending
 
 _FIRST_BATCHED = 3
+_AT_ONCE = 500  # members that keep others waiting
 
 
 def handle(
     broker: Broker, request: LeaveGroupRequest, context: RequestContext
-) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
-    batched = context.api_version >= _FIRST_BATCHED
-    if batched:
-        leaving = [LeavingMember(m.member_id, m.group_instance_id, m.reason) for m in request.members]
-    else:
-        leaving = [LeavingMember(request.member_id)]
+) -> LeaveGroupResponse | Pending[LeaveGroupResponse] | Steps[LeaveGroupResponse]:
+    if context.api_version >= _FIRST_BATCHED:
+        return _leave_together(broker, request, context)
+    left = broker.groups.leave_group(request.group_id, [LeavingMember(request.member_id)], context.now_ms)
 
     def answer(results: list[LeaveResult]) -> LeaveGroupResponse:
-        members = [MemberResponse(r.member_id, r.group_instance_id, _code(r)) for r in results]
-        if batched:
-            return LeaveGroupResponse(members=members)
-        return LeaveGroupResponse(error_code=members[0].error_code)
+        return LeaveGroupResponse(error_code=_code(results[0]))
 
-    return mapped(broker.groups.leave_group(request.group_id, leaving, context.now_ms), answer)
+    return mapped(left, answer)
+
+
+def _leave_together(
+    broker: Broker, request: LeaveGroupRequest, context: RequestContext
+) -> Steps[LeaveGroupResponse]:
+    """A few members at a time; others have their turn in between."""
+    members: list[MemberResponse] = []
+    for start in range(0, max(len(request.members), 1), _AT_ONCE):
+        piece = request.members[start : start + _AT_ONCE]
+        leaving = [LeavingMember(m.member_id, m.group_instance_id, m.reason) for m in piece]
+        results = yield from wait(broker.groups.leave_group(request.group_id, leaving, context.now_ms))
+        members += [MemberResponse(r.member_id, r.group_instance_id, _code(r)) for r in results]
+        yield None
+    return LeaveGroupResponse(members=members)
 
 
 def refuse(request: LeaveGroupRequest, context: RequestContext, error: BaseException) -> LeaveGroupResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.long_requests import lazily
 from kbroker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
@@ -12,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-    listed = broker.groups.list_groups(request.states_filter, request.types_filter)
-    return ListGroupsResponse(groups=[ListedGroup(*group) for group in listed])
+    listed = broker.groups.list_groups(set(request.states_filter), set(request.types_filter))
+    return ListGroupsResponse(groups=lazily(listed, lambda group: ListedGroup(*group)))

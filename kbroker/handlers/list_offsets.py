@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kbroker import leader_epochs
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -50,7 +51,7 @@ Part = ListOffsetsPartitionResponse | Pending[ListOffsetsPartitionResponse]
 
 def handle(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext
-) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
+) -> Steps[ListOffsetsResponse | Pending[ListOffsetsResponse]]:
     asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
     count = Counter((name, partition.partition_index) for name, partition in asked)
     names: list[str] = []
@@ -62,6 +63,7 @@ def handle(
             parts.append(_look_up(broker, request, context.api_version, name, partition, repeated > 1))
         if repeated > 1:  # answered once
             count[name, partition.partition_index] = 0
+        yield None
     return join(parts, lambda answers: _response(names, answers))
 
 

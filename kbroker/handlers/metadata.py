@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kbroker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from kbroker.errors import ApiError, describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps, each, lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.metadata import (
     MetadataRequest,
@@ -37,7 +38,7 @@ _FIRST_BY_TOPIC_ID = 12
 
 def handle(
     broker: Broker, request: MetadataRequest, context: RequestContext
-) -> MetadataResponse | Pending[MetadataResponse]:
+) -> Steps[MetadataResponse | Pending[MetadataResponse]]:
     asked = request.topics
     if asked is not None and context.api_version >= _FIRST_WITH_TOPIC_IDS:
         by_id_too_early = context.api_version < _FIRST_BY_TOPIC_ID and any(
@@ -56,9 +57,9 @@ def handle(
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     if asked is None or (not asked and context.api_version == 0):
-        response.topics = [_known(broker, topic, request) for topic in broker.topics]
+        response.topics = lazily(list(broker.topics), lambda topic: _known(broker, topic, request))
         return response
-    topics = [_topic(broker, topic, request, context) for topic in _once(broker, asked)]
+    topics = yield from each(_once(broker, asked), lambda topic: _topic(broker, topic, request, context))
 
     def answer(topics: list[MetadataResponseTopic]) -> MetadataResponse:
         response.topics = topics
@@ -71,20 +72,22 @@ def _refused(asked: list[MetadataRequestTopic], code: ErrorCode) -> MetadataResp
     """The whole request makes no sense: nothing but the code is told."""
     return MetadataResponse(
         error_code=code,
-        topics=[
-            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in asked
-        ],
+        topics=lazily(
+            asked,
+            lambda topic: MetadataResponseTopic(
+                error_code=code, name=topic.name or "", topic_id=topic.topic_id
+            ),
+        ),
     )
 
 
 def _once(broker: Broker, asked: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
     """A topic that is named twice, by name or by id, is answered once."""
     by_topic: dict[str | bytes | None, MetadataRequestTopic] = {}
-    for each in asked:
-        topic = broker.topics.get_by_id(each.topic_id) if each.topic_id != _NO_ID else None
-        key = topic.name if topic is not None else each.topic_id if each.topic_id != _NO_ID else each.name
-        by_topic.setdefault(key, each)
+    for state in asked:
+        topic = broker.topics.get_by_id(state.topic_id) if state.topic_id != _NO_ID else None
+        key = topic.name if topic is not None else state.topic_id if state.topic_id != _NO_ID else state.name
+        by_topic.setdefault(key, state)
     return by_topic.values()
 
 
@@ -143,10 +146,12 @@ def _known(broker: Broker, topic: Topic, request: MetadataRequest) -> MetadataRe
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            MetadataResponsePartition(none, partition, node_id, epoch, replicas, replicas, [])
-            for partition in range(topic.partitions)
-        ],
+        partitions=lazily(
+            range(topic.partitions),
+            lambda partition: MetadataResponsePartition(
+                none, partition, node_id, epoch, replicas, replicas, []
+            ),
+        ),
     )
     if request.include_topic_authorized_operations:
         result.topic_authorized_operations = TOPIC_OPERATIONS

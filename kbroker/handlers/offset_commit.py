@@ -7,13 +7,17 @@ commit timestamp of 1 is ignored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.steps import wait
 from kbroker.errors import describe
 from kbroker.joining import mapped
+from kbroker.long_requests import Steps, lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -30,27 +34,48 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_TOPIC_IDS = 10
 _NONE = ErrorCode.NONE
+_AT_ONCE = 500  # partitions of one commit that keep others waiting
 
 _Codes = dict[tuple[str, int], ErrorCode]  # by topic and partition
 
 
 def handle(
     broker: Broker, request: OffsetCommitRequest, context: RequestContext
-) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
+) -> OffsetCommitResponse | Pending[OffsetCommitResponse] | Steps[OffsetCommitResponse]:
+    if sum(len(topic.partitions) for topic in request.topics) > _AT_ONCE or len(request.topics) > _AT_ONCE:
+        return _in_pieces(broker, request, context)
     committed = broker.groups.offsets.commit(_commit(broker, request, context.api_version), context.now_ms)
     return mapped(committed, partial(_answer, request, context.api_version))
 
 
+def _in_pieces(
+    broker: Broker, request: OffsetCommitRequest, context: RequestContext
+) -> Steps[OffsetCommitResponse]:
+    """Many partitions, committed a few at a time; others have their turn in between."""
+    version = context.api_version
+    errors: CommitErrors = {}
+    offsets = _new_offsets(broker, request, version)
+    while piece := list(islice(offsets, _AT_ONCE)):
+        commit = _commit_request(request, version, piece)
+        errors |= yield from wait(broker.groups.offsets.commit(commit, context.now_ms))
+        yield None
+    return _answer(request, version, errors)
+
+
 def _commit(broker: Broker, request: OffsetCommitRequest, version: int) -> CommitRequest:
+    return _commit_request(request, version, list(_new_offsets(broker, request, version)))
+
+
+def _new_offsets(broker: Broker, request: OffsetCommitRequest, version: int) -> Iterator[NewOffset]:
     by_id = version >= _FIRST_WITH_TOPIC_IDS
-    if by_id:
-        for topic in request.topics:
+    for topic in request.topics:
+        if by_id:
             found = broker.topics.get_by_id(topic.topic_id)
             topic.name = found.name if found else ""
-    return CommitRequest(
-        group_id=request.group_id,
-        offsets=[
-            NewOffset(
+            if not found:
+                continue
+        for partition in topic.partitions:
+            yield NewOffset(
                 topic.name,
                 partition.partition_index,
                 partition.committed_offset,
@@ -58,10 +83,12 @@ def _commit(broker: Broker, request: OffsetCommitRequest, version: int) -> Commi
                 partition.committed_metadata or "",
                 topic.topic_id,
             )
-            for topic in request.topics
-            if topic.name or not by_id
-            for partition in topic.partitions
-        ],
+
+
+def _commit_request(request: OffsetCommitRequest, version: int, offsets: list[NewOffset]) -> CommitRequest:
+    return CommitRequest(
+        group_id=request.group_id,
+        offsets=offsets,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_or_epoch=request.generation_id_or_member_epoch,
@@ -81,25 +108,25 @@ def _answer(request: OffsetCommitRequest, version: int, errors: CommitErrors) ->
     if version >= _FIRST_WITH_TOPIC_IDS:
         for topic in request.topics:
             if not topic.name:
-                codes |= {("", p.partition_index): ErrorCode.UNKNOWN_TOPIC_ID for p in topic.partitions}
+                codes.update((("", p.partition_index), ErrorCode.UNKNOWN_TOPIC_ID) for p in topic.partitions)
     return _response(request, codes, _NONE)
 
 
 def _response(request: OffsetCommitRequest, codes: _Codes, otherwise: int) -> OffsetCommitResponse:
     return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
+        topics=lazily(
+            request.topics,
+            lambda topic: OffsetCommitResponseTopic(
                 topic.name,
                 topic.topic_id,
-                [
-                    OffsetCommitResponsePartition(
+                lazily(
+                    topic.partitions,
+                    lambda p: OffsetCommitResponsePartition(
                         p.partition_index, codes.get((topic.name, p.partition_index), otherwise)
-                    )
-                    for p in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+                    ),
+                ),
+            ),
+        )
     )
 
 

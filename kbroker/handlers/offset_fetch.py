@@ -7,12 +7,15 @@ Before 8 a group's error is the answer's own, before 2 that of each partition.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.offsets import FetchResults
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from kbroker.errors import describe
 from kbroker.joining import join, mapped
+from kbroker.long_requests import Steps, each, lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -39,9 +42,11 @@ _NO_OFFSET = -1
 
 def handle(
     broker: Broker, request: OffsetFetchRequest, context: RequestContext
-) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
+) -> Steps[OffsetFetchResponse | Pending[OffsetFetchResponse]]:
     if context.api_version >= _FIRST_WITH_GROUPS:
-        groups = [_fetch(broker, group, request.require_stable, context) for group in request.groups]
+        groups: list[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]] = []
+        for group in _once(request.groups):
+            groups += [(yield from _fetch(broker, group, request.require_stable, context))]
         return join(groups, lambda groups: OffsetFetchResponse(groups=groups))
     topics = request.topics
     group = OffsetFetchRequestGroup(
@@ -53,22 +58,40 @@ def handle(
             for topic in topics
         ],
     )
-    answer = _fetch(broker, group, request.require_stable, context)
+    answer = yield from _fetch(broker, group, request.require_stable, context)
     return mapped(answer, lambda answer: _single(answer, group, context.api_version))
+
+
+def _once(groups: list[OffsetFetchRequestGroup]) -> Iterator[OffsetFetchRequestGroup]:
+    """A group of which all offsets are asked for several times is answered once."""
+    answered: set[tuple[str, str | None, int]] = set()
+    for group in groups:
+        asked = (group.group_id, group.member_id, group.member_epoch)
+        if group.topics is not None:
+            yield group
+        elif asked not in answered:
+            answered.add(asked)
+            yield group
 
 
 def _fetch(
     broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
-) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+) -> Steps[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]]:
+    yield None
     by_id = context.api_version >= _FIRST_WITH_TOPIC_IDS
     topics = group.topics
     if topics is not None and by_id:
         for topic in topics:
             found = broker.topics.get_by_id(topic.topic_id)
             topic.name = found.name if found else ""
+            yield None
     partitions = None
     if topics is not None:
-        partitions = [TopicPartition(t.name, p) for t in topics if t.name for p in t.partition_indexes]
+        partitions = []
+        for topic in topics:
+            if topic.name:
+                partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
+            yield None
     fetched = broker.groups.offsets.fetch(
         group.group_id,
         partitions,
@@ -85,7 +108,9 @@ def _fetch(
             answer.resolve(OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0]))
             return
         found = _all_topics(broker, results, by_id=by_id) if topics is None else topics
-        answer.resolve(OffsetFetchResponseGroup(group.group_id, [_topic(t, results, by_id) for t in found]))
+        answer.resolve(
+            OffsetFetchResponseGroup(group.group_id, lazily(found, lambda t: _topic(t, results, by_id)))
+        )
 
     fetched.then(settle)
     return answer.result() if answer.done else answer
@@ -104,8 +129,7 @@ def _all_topics(broker: Broker, results: FetchResults, *, by_id: bool) -> list[O
 
 
 def _topic(topic: OffsetFetchRequestTopics, results: FetchResults, by_id: bool) -> OffsetFetchResponseTopics:
-    partitions = []
-    for index in topic.partition_indexes:
+    def fetched(index: int) -> OffsetFetchResponsePartitions:
         partition = OffsetFetchResponsePartitions(index, _NO_OFFSET, metadata="")
         if by_id and not topic.name:
             partition.error_code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -117,8 +141,9 @@ def _topic(topic: OffsetFetchRequestTopics, results: FetchResults, by_id: bool) 
                 partition.metadata = result.metadata
             elif result is not None:
                 partition.error_code = describe(result)[0]
-        partitions.append(partition)
-    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+        return partition
+
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, lazily(topic.partition_indexes, fetched))
 
 
 def _single(
@@ -127,35 +152,35 @@ def _single(
     """The answer's form before it could hold several groups."""
     if answer.error_code and version < _FIRST_WITH_GROUP_ERROR:
         return OffsetFetchResponse(
-            topics=[
-                OffsetFetchResponseTopic(
+            topics=lazily(
+                group.topics or (),
+                lambda topic: OffsetFetchResponseTopic(
                     topic.name,
-                    [
-                        OffsetFetchResponsePartition(
+                    lazily(
+                        topic.partition_indexes,
+                        lambda index: OffsetFetchResponsePartition(
                             index, _NO_OFFSET, metadata="", error_code=answer.error_code
-                        )
-                        for index in topic.partition_indexes
-                    ],
-                )
-                for topic in group.topics or ()
-            ]
+                        ),
+                    ),
+                ),
+            )
         )
     return OffsetFetchResponse(
         error_code=answer.error_code,
-        topics=[
-            OffsetFetchResponseTopic(
+        topics=lazily(
+            answer.topics,
+            lambda topic: OffsetFetchResponseTopic(
                 topic.name,
-                [
-                    OffsetFetchResponsePartition(
+                lazily(
+                    topic.partitions,
+                    lambda p: OffsetFetchResponsePartition(
                         p.partition_index,
                         p.committed_offset,
                         p.committed_leader_epoch,
                         p.metadata,
                         p.error_code,
-                    )
-                    for p in topic.partitions
-                ],
-            )
-            for topic in answer.topics
-        ],
+                    ),
+                ),
+            ),
+        ),
     )

@@ -8,10 +8,12 @@ the answer) and 1.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker import leader_epochs
 from kbroker.errors import describe
+from kbroker.long_requests import lazily
 from kbroker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -29,13 +31,13 @@ def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
+        topics=lazily(
+            request.topics,
+            lambda topic: OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_offset(broker, topic.topic, partition) for partition in topic.partitions],
-            )
-            for topic in request.topics
-        ]
+                partitions=lazily(topic.partitions, partial(_end_offset, broker, topic.topic)),
+            ),
+        )
     )
 
 

@@ -8,11 +8,12 @@ connection: it is the only way to make the producer look.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kbroker.dispatch import BadRequest, Unassigned
 from kbroker.errors import ApiError
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.produce_results import appended_at, refused, when_durable
 from kbroker.protocol.compression import ZSTD
 from kbroker.protocol.errors import ErrorCode
@@ -41,15 +42,18 @@ _MAGIC = 16  # where a batch of any format says which it is
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
+_AT_ONCE = 128  # partitions of one request that keep others waiting
+
+Answer = ProduceResponse | Pending[ProduceResponse] | None
 
 lanes = RepeatedProduces
 
 
-def handle(
-    broker: Broker, request: ProduceRequest, context: RequestContext
-) -> ProduceResponse | Pending[ProduceResponse] | None:
+def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Answer | Steps[Answer]:
     if context.api_version < _FIRST_WITH_BATCHES or not has_transactional_batches(request):
-        return _append_all(broker, request, context, {})
+        # One of many partitions, one after the other; others have their turn in between.
+        in_turns = sum(len(topic.partition_data) or 1 for topic in request.topic_data) > _AT_ONCE
+        return (_append_in_turns if in_turns else _append_all)(broker, request, context, {})
     try:
         if request.transactional_id is None:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -68,12 +72,7 @@ def _append_later(
 ) -> Unassigned[ProduceResponse] | None:
     """Append once the partitions are in the transaction; what was received must outlive this call."""
     answer: Unassigned[ProduceResponse] = Unassigned()
-    held = 0
-    for topic_data in request.topic_data:
-        for data in topic_data.partition_data:
-            if data.records is not None:
-                data.records = memoryview(bytearray(data.records))
-                held += len(data.records)
+    held = _keep_records(request)
     broker.budget.take(held)
 
     def append(settled: Pending[Refusals]) -> None:
@@ -94,9 +93,43 @@ def _append_later(
     return None if request.acks == 0 else answer
 
 
+def _keep_records(request: ProduceRequest) -> int:
+    """Let the records outlive the frame that they came in; returns how many bytes they are."""
+    held = 0
+    for topic_data in request.topic_data:
+        for data in topic_data.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
+                held += len(data.records)
+    return held
+
+
+def _append_in_turns(
+    broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
+) -> Steps[Answer]:
+    held = _keep_records(request)
+    broker.budget.take(held)
+    try:
+        return (yield from _appending(broker, request, context, refusals))
+    finally:
+        broker.budget.give_back(held)
+
+
 def _append_all(
     broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
-) -> ProduceResponse | Pending[ProduceResponse] | None:
+) -> Answer:
+    """All partitions at once."""
+    appending = _appending(broker, request, context, refusals)
+    try:
+        while True:
+            next(appending)
+    except StopIteration as end:
+        return cast("Answer", end.value)
+
+
+def _appending(
+    broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
+) -> Steps[Answer]:
     version, acks = context.api_version, request.acks
     response = ProduceResponse()
     waiting: list[Pending[None] | None] = []
@@ -123,11 +156,14 @@ def _append_all(
             except Exception as error:
                 failure = error
                 results.append(refused(data.index, error, judge))
+                yield None
                 continue
             result = appended_at(data.index, appended)
             results.append(result)
             if appended.durable is not None:
                 waiting.append(when_durable(appended.durable, result))
+            yield None
+        yield None
     if acks == 0:
         if failure is not None:
             raise BadRequest(f"a Produce with acks=0 failed: {failure}")

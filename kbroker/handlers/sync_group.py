@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.groups.classic_protocol import SyncRequest, SyncResult
 from kbroker.coordinators.groups.errors import InconsistentGroupProtocol
 from kbroker.joining import mapped
+from kbroker.long_requests import Steps, each
 from kbroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: SyncGroupRequest, context: RequestContext
-) -> SyncGroupResponse | Pending[SyncGroupResponse]:
+) -> Steps[SyncGroupResponse | Pending[SyncGroupResponse]]:
     if context.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         raise InconsistentGroupProtocol("the protocol type and name are missing")
+    given = yield from each(request.assignments, lambda given: (given.member_id, bytes(given.assignment)))
     sync = SyncRequest(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -30,7 +32,7 @@ def handle(
         generation_id=request.generation_id,
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignments={given.member_id: bytes(given.assignment) for given in request.assignments},
+        assignments=dict(given),
     )
     return mapped(broker.groups.sync_group(sync, context.now_ms), _response)
 

@@ -17,6 +17,7 @@ from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
 from kbroker.errors import describe
+from kbroker.long_requests import lazily
 from kbroker.offsets_partition import OFFSETS_TOPIC, offsets_partition
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.txn_offset_commit import (
@@ -146,16 +147,16 @@ def _response(
     request: TxnOffsetCommitRequest, code: Callable[[tuple[str, int]], int]
 ) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
+        topics=lazily(
+            request.topics,
+            lambda topic: TxnOffsetCommitResponseTopic(
                 topic.name,
-                [
-                    TxnOffsetCommitResponsePartition(
+                lazily(
+                    topic.partitions,
+                    lambda partition: TxnOffsetCommitResponsePartition(
                         partition.partition_index, code((topic.name, partition.partition_index))
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+                    ),
+                ),
+            ),
+        )
     )

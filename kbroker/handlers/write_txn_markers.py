@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
 from kbroker.joining import join
+from kbroker.long_requests import Steps
 from kbroker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext
-) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+) -> Steps[WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]]:
     by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     waiting: list[Pending[None] | None] = []
     for marker in request.markers:
@@ -37,6 +38,7 @@ def handle(
                 result = WritableTxnMarkerPartitionResult(index)
                 topics.setdefault(topic.name, {})[index] = result
                 waiting.append(_append(broker, marker, topic.name, result, context.now_ms))
+                yield None
     response = WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -17,6 +17,7 @@ from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from kbroker.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from tests.support.steps import result_of
 
 from .conftest import FakeBroker, SlowStore
 
@@ -46,7 +47,7 @@ def alter(broker, *resources, validate_only=False):
         ],
         validate_only=validate_only,
     )
-    return incremental_alter_configs.handle(broker, request, SimpleNamespace(api_version=1))
+    return result_of(incremental_alter_configs.handle(broker, request, SimpleNamespace(api_version=1)))
 
 
 def codes(response):
@@ -300,7 +301,7 @@ def test_the_legacy_request_replaces_all_configs(broker):
             legacy.AlterConfigsResource(LOGGER, "1", [legacy.AlterableConfig("root", "INFO")]),
         ]
     )
-    response = alter_configs.handle(broker, request, SimpleNamespace(api_version=2))
+    response = result_of(alter_configs.handle(broker, request, SimpleNamespace(api_version=2)))
     assert codes(response) == ["NONE", "INVALID_REQUEST", "INVALID_REQUEST"]
     assert [answer.error_message for answer in response.responses[1:]] == [
         "retention.ms: the value is missing",

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from message_strategies import messages
 
 from kbroker.protocol import reference
-from kbroker.protocol.codec import ProtocolError, decode, encode, encode_bytes
+from kbroker.protocol.codec import (
+    ProtocolError,
+    decode,
+    decode_in_steps,
+    encode,
+    encode_bytes,
+    encode_in_steps,
+)
 from kbroker.protocol.messages.api_versions import ApiVersionsResponse
 from kbroker.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -19,7 +26,7 @@ from kbroker.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from kbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 FEW = settings(
@@ -39,8 +46,37 @@ def test_both_codecs_agree_on_any_value(cls, version):
         assert reference.encode(message, version) == encoded
         assert decode(cls, version, memoryview(encoded)) == (message, len(encoded))
         assert reference.decode(cls, version, encoded) == (message, len(encoded))
+        assert _end(decode_in_steps(cls, version, memoryview(encoded))) == (message, len(encoded))
+        assert b"".join(_end(encode_in_steps(message, version))) == encoded
 
     check()
+
+
+def _end(steps):
+    """What a generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def test_a_codec_in_steps_pauses_within_long_lists():
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=f"t{n}") for n in range(1000)])
+    encoded = encode_bytes(request, 12)
+    assert len(list(decode_in_steps(MetadataRequest, 12, memoryview(encoded)))) == 1000 // 64
+    sizes = list(encode_in_steps(request, 12))
+    assert len(sizes) == 1000 // 8
+    assert sizes == sorted(sizes)
+    assert sizes[-1] <= len(encoded)
+
+
+def test_a_codec_in_steps_refuses_what_the_other_refuses():
+    encoded = encode_bytes(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    with pytest.raises(ProtocolError, match="the frame ends inside"):
+        _end(decode_in_steps(MetadataRequest, 12, memoryview(encoded)[:-2]))
+    with pytest.raises(ProtocolError, match="cannot be encoded"):
+        _end(encode_in_steps(MetadataRequest(topics=[MetadataRequestTopic(name=7)]), 12))
 
 
 @each_message_and_version

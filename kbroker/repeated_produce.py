@@ -28,6 +28,7 @@ from kbroker.protocol.record_batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
 from kbroker.protocol.record_codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
+from kbroker.storage.interface import TakesLong
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class RepeatedProduces:
         self._misses = 0
         try:
             appended = log.append_as_leader(batch, now_ms)
+        except TakesLong:
+            return None
         except Exception as error:
             return _response(lane, refused(lane.partition, error, log))
         if appended.durable is not None:

@@ -70,6 +70,7 @@ __all__ = [
     "BATCH_OVERHEAD",
     "CREATE_TIME",
     "LOG_APPEND_TIME",
+    "LOG_APPEND_TIME_BIT",
     "LOG_OVERHEAD",
     "MAGIC",
     "MAX_DECOMPRESSED_BYTES",
@@ -97,6 +98,7 @@ __all__ = [
     "check_crc",
     "increment_sequence",
     "iter_batches",
+    "iter_payload",
     "iter_records",
     "iter_spans",
     "magic_at",
@@ -135,8 +137,13 @@ def iter_records(batch: Buffer, *, limit: int = MAX_DECOMPRESSED_BYTES) -> Itera
         raise InvalidRecord(f"a record batch of magic {header.magic}")
     if header.record_count == 0:
         return iter(())
+    return iter_payload(payload_of(batch, header, limit), header)
+
+
+def iter_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records in the payload of their batch (`payload_of`)."""
     return decode_records(
-        payload_of(batch, header, limit),
+        payload,
         header.record_count,
         header.base_offset,
         header.base_timestamp,

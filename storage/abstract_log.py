@@ -32,6 +32,7 @@ from kbroker.storage.interface import (
     AbortedTransaction,
     Appended,
     EpochEndOffset,
+    LongAppend,
     ProducerState,
 )
 from kbroker.storage.leader_epochs import LeaderEpochs
@@ -113,6 +114,17 @@ class AbstractLog(ABC, Generic[S]):
             )
         if rules.concern(header, now_ms):
             records, header = rules.apply(records, header, now_ms)
+        return self._append_checked(records, header, now_ms)
+
+    def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
+        if self._refusal is not None:
+            raise self._refusal
+        records, header = yield from self._rules.applying(records, validate_batch(records), now_ms)
+        if self._refusal is not None:
+            raise self._refusal
+        return self._append_checked(records, header, now_ms)
+
+    def _append_checked(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         producer_id = header.producer_id
         if producer_id >= 0:
             duplicate = self._producers.check_data(header, client=True)
@@ -127,7 +139,7 @@ class AbstractLog(ABC, Generic[S]):
         return Appended(
             base_offset,
             last_offset,
-            now_ms if rules.append_time else -1,
+            now_ms if self._rules.append_time else -1,
             self.log_start_offset,
             False,
             durable,

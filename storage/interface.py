@@ -8,9 +8,10 @@ Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_water
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from kbroker.protocol.records import BatchHeader
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.pending import Pending
 
@@ -73,6 +74,17 @@ class ProducerState(NamedTuple):
     current_txn_start_offset: int  # -1: no open transaction
 
 
+class TakesLong(Exception):
+    """What a batch holds must be looked into, and that is much: it is to be appended in steps."""
+
+
+# Steps that look into a batch: None is a pause, in which others may have a turn; a function does what takes
+# the processor long without Python (codecs), given the most bytes that it may make: its result is sent back.
+# DecompressedTooLarge: it would make more.
+LongCheck = Generator[Callable[[int], bytes] | None, bytes, tuple[memoryview, BatchHeader]]
+LongAppend = Generator[Callable[[int], bytes] | None, bytes, Appended]
+
+
 class Log(Protocol):
     """One partition. Raises the exceptions of kbroker.storage.errors and kbroker.protocol.records."""
 
@@ -109,9 +121,14 @@ class Log(Protocol):
     def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
         """Validate, give offsets to and append one or more v2 batches.
 
-        Patches `records` in place and keeps nothing of it.
+        Patches `records` in place and keeps nothing of it. Raises TakesLong, and nothing has happened, if
+        `append_in_steps` is the way.
         `client=False`: appended by the broker itself, where a control batch is allowed.
         """
+        ...
+
+    def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
+        """The same for one batch that takes long to look into; `records` must stay as they are meanwhile."""
         ...
 
     @property

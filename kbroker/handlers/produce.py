@@ -8,12 +8,15 @@ connection: it is the only way to make the producer look.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
+from kbroker.coordinators.steps import wait
 from kbroker.dispatch import BadRequest, Unassigned
 from kbroker.errors import ApiError
 from kbroker.joining import join
-from kbroker.long_requests import Steps
+from kbroker.long_requests import Steps, holding
 from kbroker.produce_results import appended_at, refused, when_durable
 from kbroker.protocol.compression import ZSTD
 from kbroker.protocol.errors import ErrorCode
@@ -25,8 +28,9 @@ from kbroker.protocol.messages.produce import (
 )
 from kbroker.protocol.record_batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
 from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
+from kbroker.protocol.records import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
 from kbroker.repeated_produce import RepeatedProduces
-from kbroker.storage.interface import Appended
+from kbroker.storage.interface import Appended, TakesLong
 from kbroker.storage.pending import Pending
 from kbroker.topics import INTERNAL_TOPICS
 from kbroker.transactional_writes import Refusals, has_transactional_batches
@@ -43,6 +47,8 @@ _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
 _AT_ONCE = 128  # partitions of one request that keep others waiting
+_LIKELY_RATIO = 16  # what compressed records mostly make at most, of their bytes
+_LIKELY_BYTES = 1024 * 1024
 
 Answer = ProduceResponse | Pending[ProduceResponse] | None
 
@@ -80,7 +86,9 @@ def _append_later(
         if answer.abandoned:
             return
         try:
-            appended = _append_all(broker, request, context, settled.result())
+            appended: Any = _append_all(broker, request, context, settled.result())
+            if isinstance(appended, Generator):
+                appended = broker.long_requests.run(appended)
         except Exception as error:
             answer.fail(error)
             return
@@ -117,14 +125,58 @@ def _append_in_turns(
 
 def _append_all(
     broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
-) -> Answer:
-    """All partitions at once."""
+) -> Answer | Steps[Answer]:
+    """All partitions at once, if none of them takes long."""
     appending = _appending(broker, request, context, refusals)
     try:
-        while True:
-            next(appending)
+        while (waits_for := next(appending)) is None:
+            pass
     except StopIteration as end:
         return cast("Answer", end.value)
+    return _append_rest(broker, request, appending, waits_for)
+
+
+def _append_rest(
+    broker: Broker, request: ProduceRequest, appending: Steps[Answer], waits_for: Pending[Any]
+) -> Steps[Answer]:
+    held = _keep_records(request)
+    broker.budget.take(held)
+    try:
+        yield waits_for
+        return (yield from appending)
+    finally:
+        broker.budget.give_back(held)
+
+
+def _append_long(broker: Broker, log: Log, records: memoryview, now_ms: int) -> Steps[Appended]:
+    """A batch that hides much: decompressed on a worker, within the budget, and looked into in turns."""
+    records = memoryview(bytearray(records))
+    likely = max(_LIKELY_RATIO * len(records), _LIKELY_BYTES)
+    try:
+        return (yield from _append_within(broker, log, records, now_ms, min(likely, MAX_DECOMPRESSED_BYTES)))
+    except DecompressedTooLarge:
+        return (yield from _append_within(broker, log, records, now_ms, MAX_DECOMPRESSED_BYTES))
+
+
+def _append_within(broker: Broker, log: Log, records: memoryview, now_ms: int, limit: int) -> Steps[Appended]:
+    held = min(limit, broker.budget.limit // 2)
+    return holding(broker.budget, held, _append_in_steps(broker, log, records, now_ms, limit))
+
+
+def _append_in_steps(
+    broker: Broker, log: Log, records: memoryview, now_ms: int, limit: int
+) -> Steps[Appended]:
+    steps = log.append_in_steps(records, now_ms)
+    try:
+        work = next(steps)
+        while True:
+            if work is None:
+                yield None
+                work = steps.send(b"")
+            else:
+                work = steps.send((yield from wait(broker.worker.run(partial(work, limit)))))
+    except StopIteration as end:
+        return cast("Appended", end.value)
 
 
 def _appending(
@@ -150,7 +202,10 @@ def _appending(
                 records = _batch(data.records or _NO_RECORDS, version)
                 judge = log
                 if records:
-                    appended = log.append_as_leader(records, context.now_ms)
+                    try:
+                        appended = log.append_as_leader(records, context.now_ms)
+                    except TakesLong:
+                        appended = yield from _append_long(broker, log, records, context.now_ms)
                 else:  # an empty message set of old is no error
                     appended = Appended(-1, -1, -1, log.log_start_offset, False, None)
             except Exception as error:

@@ -60,6 +60,7 @@ def directory_config(settings: Settings) -> DirectoryConfig:
         retention_check_interval_ms=settings["log.retention.check.interval.ms"],
         producer_id_expiration_ms=settings["producer.id.expiration.ms"],
         producer_id_expiration_check_interval_ms=settings["producer.id.expiration.check.interval.ms"],
+        max_producer_ids=settings["kbroker.max.producer.ids"],
         flush_offset_checkpoint_interval_ms=settings["log.flush.offset.checkpoint.interval.ms"],
         cleaner_enable=settings["log.cleaner.enable"],
         cleaner_backoff_ms=settings["log.cleaner.backoff.ms"],

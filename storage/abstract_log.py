@@ -467,6 +467,13 @@ class AbstractLog(ABC, Generic[S]):
         entry = self._producers.get(producer_id)
         return entry is not None and bool(entry.batches)
 
+    @property
+    def producer_count(self) -> int:
+        return len(self._producers)
+
+    def forget_oldest_producers(self, count: int) -> None:
+        self._producers.remove_oldest(count)
+
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         self._producers.remove_expired(now_ms, expiration_ms)
 

@@ -1,6 +1,7 @@
 """Reads that may need the disk: tried at once, and again when a worker has loaded what was not in the cache.
 
-The worker only loads, so that all thinking stays on the caller's thread.
+The worker only loads (and searches a batch that hides much), so that nearly all thinking stays on the
+caller's thread.
 """
 
 from __future__ import annotations
@@ -59,4 +60,4 @@ class ColdReads:
             else:
                 pending.resolve(value)
 
-        self._worker.run(lambda: files.load_pages(cold.file, cold.size, cold.position)).then(warmed)
+        self._worker.run(lambda: cold.load(files)).then(warmed)

@@ -66,6 +66,7 @@ class DirectoryConfig:
     retention_initial_delay_ms: int = 30_000
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
+    max_producer_ids: int = 100_000
     flush_offset_checkpoint_interval_ms: int = 60_000
     cleaner_enable: bool = True
     cleaner_backoff_ms: int = 15_000

@@ -28,6 +28,7 @@ from kbroker.storage.interface import PartitionSize
 from kbroker.storage.log import PartitionLog
 from kbroker.storage.log_context import LogContext
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
+from kbroker.storage.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.recovery import LoadOptions, load
 from kbroker.storage.removal import Removal
 from kbroker.storage.worker import Worker
@@ -107,6 +108,7 @@ class LogDirectory:
         )
         self._next_retention_ms = now_ms + settings.retention_initial_delay_ms
         self._next_expiry_ms = now_ms + settings.producer_id_expiration_check_interval_ms
+        self._next_producer_look_ms = now_ms
 
     @classmethod
     def open(
@@ -391,6 +393,9 @@ class LogDirectory:
             self._next_expiry_ms = now_ms + self._settings.producer_id_expiration_check_interval_ms
             for log in self._logs.values():
                 log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+        if now_ms >= self._next_producer_look_ms:
+            self._next_producer_look_ms = now_ms + CHECK_INTERVAL_MS
+            limit_producers(self._logs.values(), self._settings.max_producer_ids)
         self._compactor.tick(now_ms)
         self._removal.tick(now_ms)
 

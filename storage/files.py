@@ -46,6 +46,10 @@ class WouldBlock(Exception):
         self.size = size
         self.position = position
 
+    def load(self, files: Files) -> None:
+        """What a worker does, so that the next try goes further."""
+        files.load_pages(self.file, self.size, self.position)
+
 
 class Files:
     """The real file system."""

@@ -45,6 +45,7 @@ _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32
 _RANGE_BYTES = 64 * 1024  # less is sooner read than sent from the file
+_SHORT_RECORDS = 1000  # uncompressed, are searched at once
 
 
 class Place(NamedTuple):
@@ -83,6 +84,7 @@ class LogReader:
         self._hints: dict[int, _Hint] = {}  # by the offset that the batch begins with
         self._limit: tuple[int, Place] | None = None  # the last one that was looked for, and where it is
         self._reported: set[tuple[int, int]] = set()  # damage is told of once
+        self._searched: _LongSearch | None = None  # for a timestamp, on a worker, and not asked about since
 
     def forget(self) -> None:
         """Segments were cut, replaced or deleted."""
@@ -375,9 +377,49 @@ class LogReader:
                     return None
                 if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                     batch = self._read_whole(segment, header.size_bytes, position, wait)
-                    for record in iter_records(batch):
-                        if record.timestamp >= timestamp and record.offset >= start_offset:
-                            return TimestampOffset(
-                                record.timestamp, record.offset, header.partition_leader_epoch
-                            )
+                    place = (segment.base_offset, position, timestamp, start_offset)
+                    found = self._search(place, segment, batch, header, wait)
+                    if found is not None:
+                        return found
         return None
+
+    def _search(
+        self,
+        place: tuple[int, int, int, int],
+        segment: FileSegment,
+        batch: Buffer,
+        header: BatchHeader,
+        wait: bool,
+    ) -> TimestampOffset | None:
+        """The first record of a batch at or above a timestamp and an offset."""
+        searched, self._searched = self._searched, None
+        if searched is not None and searched.place == place:
+            return searched.found
+        short = header.record_count <= _SHORT_RECORDS and not header.codec
+        if short or wait:
+            return _first_record(batch, *place[2:])
+        self._searched = _LongSearch(place, segment, batch)
+        raise self._searched
+
+
+class _LongSearch(WouldBlock):
+    """A batch that may hide much is searched on a worker."""
+
+    def __init__(self, place: tuple[int, int, int, int], segment: FileSegment, batch: Buffer) -> None:
+        super().__init__(segment.handle, len(batch), place[1])
+        self.place = place
+        self.found: TimestampOffset | None = None
+        self._batch: Buffer | None = batch
+
+    def load(self, files: Files) -> None:
+        assert self._batch is not None
+        self.found = _first_record(self._batch, *self.place[2:])
+        self._batch = None
+
+
+def _first_record(batch: Buffer, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    for record in iter_records(batch):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            epoch = read_header(batch).partition_leader_epoch
+            return TimestampOffset(record.timestamp, record.offset, epoch)
+    return None

@@ -17,6 +17,7 @@ from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
 from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.pending import Pending
+from kbroker.storage.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.producer_state import ProducerStates
 from kbroker.storage.segment import Segment
 from kbroker.storage.transaction_index import AbortedEntry
@@ -211,6 +212,7 @@ class MemoryDirectory:
         self._settings = settings or DirectoryConfig()
         self._logs: dict[tuple[str, int], MemoryLog] = {}
         self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
+        self._next_producer_look_ms = now_ms
         self._next_compaction_ms = now_ms + self._settings.cleaner_backoff_ms
         self.compaction = CompactionStats()
 
@@ -259,6 +261,9 @@ class MemoryDirectory:
             for log in self._logs.values():
                 log.apply_retention(now_ms)
                 log.expire_producers(now_ms, self._settings.producer_id_expiration_ms)
+        if now_ms >= self._next_producer_look_ms:
+            self._next_producer_look_ms = now_ms + CHECK_INTERVAL_MS
+            limit_producers(self._logs.values(), self._settings.max_producer_ids)
         if self._settings.cleaner_enable and now_ms >= self._next_compaction_ms:
             self._next_compaction_ms = now_ms + self._settings.cleaner_backoff_ms
             self._compact(now_ms)

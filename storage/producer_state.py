@@ -18,6 +18,8 @@ leaves no trace. A transaction's first offset is unstable until its marker is be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
+from operator import attrgetter
 from typing import NamedTuple
 
 from kbroker.protocol.batch_run import BatchRun
@@ -34,6 +36,7 @@ from kbroker.storage.transaction_index import AbortedEntry
 MAX_EPOCH = 2**15 - 1
 MAX_OFFSET = 2**63 - 1
 BATCHES_TO_RETAIN = 5
+_last_timestamp = attrgetter("last_timestamp")
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
@@ -284,6 +287,12 @@ class ProducerStates:
         self._ongoing = dict(open_transactions)
         self._undecided = {}
         self.end_offset = end_offset
+
+    def remove_oldest(self, count: int) -> None:
+        """Forget the producers that were silent longest, but for those with an open transaction."""
+        idle = [entry for entry in self._entries.values() if entry.current_txn_first_offset < 0]
+        for entry in nsmallest(count, idle, key=_last_timestamp):
+            del self._entries[entry.producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         expired = [

@@ -32,6 +32,7 @@ class _Waiter:
 class Budget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.tight_above = limit * 3 // 4
         self.used = 0
         self._waiters: dict[_Waiter, None] = {}  # in the order they came
         self._frames: dict[object, None] = {}  # being received, the oldest first
@@ -50,7 +51,7 @@ class Budget:
     @property
     def tight(self) -> bool:
         """More than three quarters are used: take in little at a time."""
-        return self.used * 4 > self.limit * 3
+        return self.used > self.tight_above
 
     def take(self, size: int) -> None:
         """Account for bytes that are there already."""
@@ -122,4 +123,4 @@ class Budget:
             return True
         if frame is None:
             return self.used + size <= self.limit
-        return (self.used + size) * 4 <= self.limit * 3 or frame is next(iter(self._frames))
+        return self.used + size <= self.tight_above or frame is next(iter(self._frames))

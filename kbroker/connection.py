@@ -51,7 +51,8 @@ logger = logging.getLogger("kbroker.connection")
 
 SCRATCH_BYTES = 256 * 1024
 _TIGHT_READ_BYTES = 16 * 1024  # what is read at a time when the budget is nearly used up
-_LARGE_FRAME_BYTES = 16 * 1024  # from here on an unfinished frame is received into a buffer of its own
+_COUNTED_BYTES = 16 * 1024  # of an unfinished frame, from here on, count in the budget
+_LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
 _FIRST_BUFFER_BYTES = 64 * 1024  # of a frame whose size is not reserved at once
 _WHOLE_BUFFER_BYTES = 4 * 1024 * 1024  # a larger frame's never is
 _LONG_FRAME_BYTES = 4 * 1024  # from here on a request may take long to decode
@@ -190,7 +191,10 @@ class Connection(asyncio.BufferedProtocol):
         scratch = self._host.scratch
         kept = len(self._prefix)
         scratch[:kept] = self._prefix
-        return scratch[kept : kept + _TIGHT_READ_BYTES] if self._host.budget.tight else scratch[kept:]
+        budget = self._host.budget
+        return (
+            scratch[kept:] if budget.used <= budget.tight_above else scratch[kept : kept + _TIGHT_READ_BYTES]
+        )
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closed:
@@ -199,6 +203,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is None:
             view = self._host.scratch[: len(self._prefix) + nbytes]
             self._prefix = b""
+            if self._reserved_read:
+                self._release_read()
             self._receive(view)
             return
         self._filled += nbytes
@@ -361,8 +367,12 @@ class Connection(asyncio.BufferedProtocol):
     def _keep(self, rest: memoryview, size: int) -> None:
         if not self._ready:
             self._hold(rest)
-        elif len(rest) < 4 or size <= _LARGE_FRAME_BYTES:
+        elif len(rest) < 4 or size <= _COUNTED_BYTES:
             self._prefix = bytes(rest)
+        elif size <= _LARGE_FRAME_BYTES and not self._host.budget.tight:
+            self._prefix = bytes(rest)
+            self._reserved_read = len(rest)
+            self._host.budget.take(len(rest))
         else:
             self._begin_large(bytes(rest[4:]), size)
 

@@ -196,6 +196,8 @@ class AbstractLog(ABC, Generic[S]):
             position += header.size_bytes
             if header.producer_id >= 0:
                 if header.is_control:
+                    for segment in self._segments[-1:]:
+                        segment.aborted()  # the marker may add to them, and must not fail once it is written
                     marker = parse_control(batch)
                     if marker is not None:
                         self._producers.check_marker(

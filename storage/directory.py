@@ -20,7 +20,7 @@ from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
-from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenced, StorageError
+from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenced, StorageError, shortage
 from kbroker.storage.file_segment import Damage
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.flusher import Flusher
@@ -234,7 +234,9 @@ class LogDirectory:
             producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
             index_interval_bytes=config.index_interval_bytes,
         )
-        loaded = load(self._files, self._context.descriptors, path, options, _fenced)
+        loaded = load(
+            self._files, self._context.descriptors, path, options, lambda error: _failed(error, path)
+        )
         log = PartitionLog(self._context, path, *key, topic_id, config, leader_epoch, loaded)
         if clean:
             recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
@@ -265,10 +267,10 @@ class LogDirectory:
         path = self._path_of(key)
         if key not in self._partitions:
             return PartitionLog(self._context, path, *key, topic_id, config, leader_epoch)
-        found = self._topic_id_in(path)
-        if found and found != topic_id:
-            raise InconsistentTopicId(f"{path} belongs to another topic id")
         try:
+            found = self._topic_id_in(path)
+            if found and found != topic_id:
+                raise InconsistentTopicId(f"{path} belongs to another topic id")
             if found is None and any(
                 size and name.endswith(names.LOG) for name, size in self._files.sizes(path).items()
             ):
@@ -277,7 +279,7 @@ class LogDirectory:
             if not found:
                 write_partition_metadata(self._files, path, topic_id)
         except OSError as error:
-            raise LogFenced(f"{path} cannot be opened: {error}") from error
+            raise _failed(error, path) from error
         del self._partitions[key]
         return log
 
@@ -360,6 +362,10 @@ class LogDirectory:
             yield PartitionSize(*key, self._closed_sizes[key])
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
+
+    @property
+    def descriptors(self) -> int:
+        return self._context.descriptors.capacity
 
     @property
     def compaction(self) -> CompactionStats:
@@ -461,5 +467,6 @@ class LogDirectory:
         self._logs.clear()
 
 
-def _fenced(error: OSError) -> StorageError:
-    return LogFenced(str(error))
+def _failed(error: OSError, path: str) -> StorageError:
+    """What is said of a partition that cannot be opened, this time or until the next start."""
+    return shortage(error, path) or LogFenced(f"{path} cannot be opened: {error}")

@@ -202,13 +202,20 @@ class FileSegment(Segment):
         """Take the largest timestamp from the time index, the first from the first batch."""
         if self._timestamps_known:
             return
-        last = self.time_index.last(wait=True)
+        try:
+            last = self.time_index.last(wait=True)
+            start = (
+                b""
+                if self.size_bytes < BATCH_OVERHEAD
+                else self._files.read_at(self.handle, BATCH_OVERHEAD, 0)
+            )
+        except OSError as error:
+            raise self._failed(error) from error
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self.base_offset
             self._last_time_entry = self.max_timestamp
-        if self.size_bytes >= BATCH_OVERHEAD:
-            header = read_header(self._files.read_at(self.handle, BATCH_OVERHEAD, 0))
-            self.first_timestamp = header.max_timestamp
+        if start:
+            self.first_timestamp = read_header(start).max_timestamp
         self._timestamps_known = True
 
     def largest_timestamp(self) -> int:
@@ -247,7 +254,11 @@ class FileSegment(Segment):
 
     def aborted(self) -> Sequence[AbortedEntry]:
         if self._aborted is None:
-            self._aborted = transaction_index.decode(self._files.read_bytes(self._transaction_index_path))
+            try:
+                data = self._files.read_bytes(self._transaction_index_path)
+            except OSError as error:
+                raise self._failed(error) from error
+            self._aborted = transaction_index.decode(data)
             self._aborted_on_disk = len(self._aborted)
         return self._aborted
 

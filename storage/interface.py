@@ -240,6 +240,11 @@ class Directory(Protocol):
 
     def sizes(self) -> Iterator[PartitionSize]: ...
 
+    @property
+    def descriptors(self) -> int:
+        """How many files of logs may be open at a time: connections leave as many to it."""
+        ...
+
     def total_bytes(self) -> int:
         """Of the volume; -1: not known."""
         ...

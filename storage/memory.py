@@ -243,6 +243,10 @@ class MemoryDirectory:
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
 
+    @property
+    def descriptors(self) -> int:
+        return 0
+
     def total_bytes(self) -> int:
         return -1
 

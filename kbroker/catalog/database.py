@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 from kbroker.catalog.schema import MIGRATIONS
 from kbroker.storage.pending import Pending
 
+_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM)
+
 T = TypeVar("T")
 
 Deliver = Callable[[Callable[[], None]], object]
@@ -34,7 +36,7 @@ class CatalogError(Exception):
 
 
 class CatalogFull(CatalogError):
-    """The disk is full: nothing was written, trying again later may work."""
+    """The disk is full, or descriptors are short: nothing was written, trying again later may work."""
 
 
 class CatalogTooNew(CatalogError):
@@ -67,6 +69,8 @@ class Database:
         )
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute(f"PRAGMA synchronous={'FULL' if sync_full else 'NORMAL'}")
+        # No files but its own, which are open all the time.
+        self._connection.execute("PRAGMA temp_store=MEMORY")
         # A checkpoint syncs the database, and commits wait for it: rather seldom and larger.
         self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -169,6 +173,6 @@ class Database:
 
 
 def _translated(error: sqlite3.Error) -> CatalogError:
-    if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
+    if getattr(error, "sqlite_errorcode", None) in _PASSING:
         return CatalogFull(f"the catalog cannot be written: {error}")
     return CatalogError(f"the catalog refused a write: {error}")

@@ -17,7 +17,7 @@ from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
 from kbroker.storage.segment import Segment
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.transaction_index import ENTRY_BYTES, AbortedEntry
 
 
 class Damage(NamedTuple):
@@ -269,9 +269,13 @@ class FileSegment(Segment):
 
     def truncate_aborted(self, offset: int) -> None:
         """Drop the transactions whose marker is at or above `offset`."""
-        kept = [entry for entry in self.aborted() if entry.last_offset < offset]
+        kept = [entry for entry in self.aborted() if entry.last_offset < offset]  # the first few
         if len(kept) < self._aborted_on_disk:
-            self._files.write_bytes(self._transaction_index_path, transaction_index.encode(kept), sync=False)
+            file = self._files.open(self._transaction_index_path, write=True)
+            try:
+                self._files.truncate(file, len(kept) * ENTRY_BYTES)
+            finally:
+                file.close()
             self._aborted_on_disk = len(kept)
         self._aborted = kept
 
@@ -287,11 +291,20 @@ class FileSegment(Segment):
         indexes = (self.index, self.time_index)
         changed = [index.file.path for index in indexes if index.persist(complete=complete)]
         if self._aborted is not None and len(self._aborted) > self._aborted_on_disk:
-            data = transaction_index.encode(self._aborted)
-            self._files.write_bytes(self._transaction_index_path, data, sync=False)
-            self._aborted_on_disk = len(self._aborted)
+            self._append_aborted(self._aborted[self._aborted_on_disk :])
             changed.append(self._transaction_index_path)
         return changed
+
+    def _append_aborted(self, entries: list[AbortedEntry]) -> None:
+        """Behind those that are there, which a disk without room must not take along."""
+        file = self._files.open(self._transaction_index_path, write=True, create=True)
+        try:
+            start = self._aborted_on_disk * ENTRY_BYTES
+            self._files.truncate(file, start)
+            self._files.write_all(file, transaction_index.encode(entries), start)
+        finally:
+            file.close()
+        self._aborted_on_disk += len(entries)
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
         """Cut the `.log` at `position`, where `end_offset` would follow, and the indexes with it."""

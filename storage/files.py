@@ -6,6 +6,7 @@ the kernel reports them; who calls decides what they mean.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -226,7 +227,12 @@ class Files:
     def replace_bytes(self, path: str, data: Buffer) -> None:
         """Replace a file's contents: afterwards, also after a power loss, it has the old or the new ones."""
         temporary = path + TEMPORARY_SUFFIX
-        self.write_bytes(temporary, data, sync=True)
+        try:
+            self.write_bytes(temporary, data, sync=True)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.unlink_if_exists(temporary)  # a part of it takes room that may be needed
+            raise
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path))
 

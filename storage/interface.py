@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.errors import StorageError
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -224,6 +225,10 @@ class Directory(Protocol):
 
     def log(self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int) -> Log:
         """The log of a partition, made or opened at first use, then always the same object."""
+        ...
+
+    def hold_appends(self, reason: StorageError | None) -> None:
+        """Refuse appends to any log for this reason, or take them again; reading and deleting go on."""
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:

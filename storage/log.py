@@ -78,6 +78,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._producers = loaded.producers
             self._epochs = loaded.epochs
             self._snapshots = loaded.snapshots
+            self._unpersisted = loaded.unpersisted
             self.log_start_offset = loaded.log_start_offset
             self.log_end_offset = loaded.log_end_offset
             for segment in self._segments:
@@ -193,7 +194,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     # syncing
 
     def flush(self) -> Pending[None]:
-        if self._refusal is not None:
+        if self._refusal is not None and self._ended:
             failed: Pending[None] = Pending()
             failed.fail(self._refusal)
             return failed
@@ -203,7 +204,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def begin_sync(self) -> SyncJob | None:
         """What to sync now; None if there is no way to."""
-        if self._refusal is not None:
+        if self._ended:
             return None
         if self.checkpoint_requested:
             self.checkpoint_requested = False
@@ -237,7 +238,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         end_offset = job.end_offset
         self.recovery_point = max(self.recovery_point, end_offset)
         self.published_point = max(self.published_point, job.derived_point)
-        if self._sync_commits and end_offset > self.high_watermark and self._refusal is None:
+        if self._sync_commits and end_offset > self.high_watermark and not self._ended:
             place = job.place
             self._committed_place = place if place is not None and not place.segment.given_up else None
             self._commit_up_to(end_offset)
@@ -260,13 +261,13 @@ class PartitionLog(AbstractLog[FileSegment]):
         """
         if error.errno not in NO_DESCRIPTORS or taken is None:
             self._fence(error)
-        elif self._refusal is None:
+        elif not self._ended:
             self._unsynced.put_back(taken)
             self._context.flusher.retry(self)
 
     def _fence(self, error: Exception) -> LogFenced:
         fenced = LogFenced(f"{self.topic}-{self.partition}: {error}")
-        if self._refusal is None:
+        if not self._ended:
             logger.error("%s is fenced until it is reopened: %s", self, error)
         waiters, self._waiters = self._waiters, []
         self._context.flusher.forget(self)
@@ -289,11 +290,11 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     @property
     def changed_since_checkpoint(self) -> bool:
-        return self._refusal is None and self.published_point < self.log_end_offset
+        return not self._ended and self.published_point < self.log_end_offset
 
     def persist(self, *, complete: bool) -> None:
         """Write indexes, a snapshot and the epochs. `complete`: the log is being closed."""
-        if self._refusal is not None or not self._segments:
+        if self._ended or not self._segments:
             return
         try:
             while self._unpersisted:
@@ -339,7 +340,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def _read(self, wanted: Wanted, committed: bool, *, wait: bool, loaded: bool) -> Slice:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         offset = wanted.offset
         self._check_range(offset)
         found = None
@@ -366,7 +367,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self, timestamp: int
     ) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         return self._cold_reads.now_or_later(
             lambda wait, _loaded: self._reader.offset_for_timestamp(
                 self._segments, timestamp, self.log_start_offset, self.high_watermark, wait=wait
@@ -375,7 +376,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def max_timestamp_offset(self) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         for segment in self._segments:
             segment.load_timestamps()
         newest = max((segment.max_timestamp for segment in self._segments), default=-1)
@@ -487,7 +488,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def close(self) -> None:
         """Everything on disk, everything derived written: opening it again needs no scan."""
-        if self._refusal is None:
+        if not self._ended:
             self.persist(complete=True)
             job = self.begin_sync()
             if job is not None:

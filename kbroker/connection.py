@@ -416,6 +416,9 @@ class Connection(asyncio.BufferedProtocol):
         except BadRequest as refusal:
             self._refuse(str(refusal))
             return
+        except Exception:  # whoever settled this one has others to settle
+            self._unanswerable()
+            return
         if self._blocking is slot:
             self._blocking = None
         while self._slots and self._slots[0].frame is not None:

@@ -324,11 +324,19 @@ class LogDirectory:
                 raise InconsistentTopicId(f"{path} has data, but no partition.metadata")
             log, _ = self._load(key, topic_id, config, leader_epoch, clean=True)
             if not found:
-                write_partition_metadata(self._files, path, topic_id)
+                self._write_topic_id(log, found is None)
         except OSError as error:
             raise _failed(error, path) from error
         del self._partitions[key]
         return log
+
+    def _write_topic_id(self, log: PartitionLog, missing: bool) -> None:
+        try:
+            write_partition_metadata(self._files, log.directory, log.topic_id)
+        except OSError as error:
+            # A file that is only torn can wait, and so can one that the first append writes.
+            if shortage(error, log.directory) is None or (missing and log.on_disk):
+                raise
 
     def _open_closed(self, key: Key, config: LogConfig) -> PartitionLog:
         """Open a partition that nobody has asked for, to stay open; whoever asks brings the leader epoch."""
@@ -383,7 +391,7 @@ class LogDirectory:
             delay_ms = log.config.file_delete_delay_ms
             del self._logs[key]
             log.mark_deleted()
-            if not log.on_disk:
+            if not log.on_disk and not self._files.exists(path):
                 return
         elif key not in self._partitions or self._other_topic_id(path, topic_id):
             return

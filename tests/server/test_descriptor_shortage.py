@@ -19,29 +19,11 @@ from kbroker.connection_limits import ConnectionLimits
 from kbroker.errors import describe
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
-from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.records import Record, build_batch
 from kbroker.storage.worker import InlineWorker
-from tests.support.raw_client import RawClient
+from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess, eventually
 
 PARTITIONS = 50
-
-
-def create(client: RawClient, name: str, partitions: int) -> ErrorCode:
-    topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]
-    answer = client.ask(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 5)
-    return ErrorCode(answer.topics[0].error_code)
-
-
-def produce(client: RawClient, topic: str, partition: int, acks: int = 1) -> ErrorCode:
-    records = memoryview(build_batch([Record(1, None, b"value")]))
-    data = PartitionProduceData(index=partition, records=records)
-    request = ProduceRequest(
-        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
-    )
-    return ErrorCode(client.ask(request, 9).responses[0].partition_responses[0].error_code)
 
 
 @contextlib.contextmanager
@@ -77,15 +59,17 @@ def test_connections_in_excess_are_closed_and_partitions_serve_on(
     flags = ["--data", str(tmp_path), *(["--fsync"] if fsync else [])]
     with ServerProcess(*flags, descriptors=descriptors) as server, server.client() as client:
         assert create(client, "before", PARTITIONS) is ErrorCode.NONE
-        assert {produce(client, "before", partition) for partition in range(PARTITIONS)} == {ErrorCode.NONE}
+        assert {produce(client, "before", partition, b"value") for partition in range(PARTITIONS)} == {
+            ErrorCode.NONE
+        }
         with idle_connections(server, connections) as sockets:
             eventually(lambda: refused(sockets) > 0)
             for partition in range(PARTITIONS):
-                assert produce(client, "before", partition) is ErrorCode.NONE
+                assert produce(client, "before", partition, b"value") is ErrorCode.NONE
             assert create(client, "meanwhile", 3) is ErrorCode.NONE
-            assert produce(client, "meanwhile", 0) is ErrorCode.NONE
+            assert produce(client, "meanwhile", 0, b"value") is ErrorCode.NONE
         for partition in range(PARTITIONS):
-            assert produce(client, "before", partition) is ErrorCode.NONE
+            assert produce(client, "before", partition, b"value") is ErrorCode.NONE
         assert create(client, "afterwards", 3) is ErrorCode.NONE
 
         def accepted() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +11,6 @@ from pathlib import Path
 import pytest
 
 from kbroker.protocol.errors import ErrorCode
-from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest
-from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kbroker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -32,9 +28,8 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.records import Record, build_batch, iter_batches, iter_records
 from tests.support.raw_client import RawClient
+from tests.support.raw_topics import create, delete, produce, read
 from tests.support.server_process import ServerProcess, eventually
 from tests.support.small_disk import SmallDisk, small_disk
 
@@ -51,50 +46,6 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def server(disk: SmallDisk) -> Iterator[ServerProcess]:
     with ServerProcess("--data", str(disk.path / "data")) as server:
         yield server
-
-
-def create(client: RawClient, name: str, **configs: str) -> ErrorCode:
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=PARTITIONS,
-        replication_factor=1,
-        configs=[CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()],
-    )
-    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
-    return ErrorCode(answer.topics[0].error_code)
-
-
-def delete(client: RawClient, name: str) -> ErrorCode:
-    answer = client.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 4)
-    return ErrorCode(answer.responses[0].error_code)
-
-
-def produce(
-    client: RawClient, topic: str, partition: int, value: bytes, timestamp: int | None = None
-) -> ErrorCode:
-    timestamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
-    records = memoryview(build_batch([Record(timestamp, None, value)]))
-    data = PartitionProduceData(index=partition, records=records)
-    request = ProduceRequest(
-        acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
-    )
-    return ErrorCode(client.ask(request, 9).responses[0].partition_responses[0].error_code)
-
-
-def read(client: RawClient, topic: str, partition: int) -> list[bytes]:
-    values: list[bytes] = []
-    while True:
-        asked = FetchPartition(partition=partition, fetch_offset=len(values), partition_max_bytes=4 << 20)
-        request = FetchRequest(
-            max_wait_ms=0, min_bytes=0, max_bytes=4 << 20, topics=[FetchTopic(topic, partitions=[asked])]
-        )
-        (found,) = client.ask(request, 11).responses[0].partitions
-        assert found.error_code == 0
-        if not found.records:
-            return values
-        for position, header in iter_batches(found.records):
-            batch = memoryview(found.records)[position : position + header.size_bytes]
-            values += [record.value or b"" for record in iter_records(batch)]
 
 
 def commit(client: RawClient, offset: int) -> ErrorCode:
@@ -129,8 +80,8 @@ def test_it_starts_reads_and_deletes_without_room_and_writes_once_there_is_some(
     disk: SmallDisk, server: ServerProcess, end: str, filled: str
 ) -> None:
     with server.client() as client:
-        assert create(client, "kept", segment_bytes=str(1 << 20)) is ErrorCode.NONE
-        assert create(client, "doomed", file_delete_delay_ms="1") is ErrorCode.NONE
+        assert create(client, "kept", PARTITIONS, segment_bytes=str(1 << 20)) is ErrorCode.NONE
+        assert create(client, "doomed", PARTITIONS, file_delete_delay_ms="1") is ErrorCode.NONE
         for partition in range(PARTITIONS):
             assert produce(client, "doomed", partition, bytes(1_000_000)) is ErrorCode.NONE
         client.ask(FindCoordinatorRequest(key="group", key_type=0), 1)
@@ -167,7 +118,7 @@ def test_it_starts_reads_and_deletes_without_room_and_writes_once_there_is_some(
     with server.client() as client:
         assert {partition: read(client, "kept", partition)[:-1] for partition in written} == written
         assert committed(client) == 3
-        assert create(client, "doomed") is ErrorCode.NONE
+        assert create(client, "doomed", PARTITIONS) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -175,7 +126,14 @@ def test_retention_makes_room_where_there_was_none_at_the_start(
     disk: SmallDisk, server: ServerProcess, end: str
 ) -> None:
     with server.client() as client:
-        create(client, "expired", file_delete_delay_ms="1", retention_ms="-1", segment_bytes=str(1 << 20))
+        create(
+            client,
+            "expired",
+            PARTITIONS,
+            file_delete_delay_ms="1",
+            retention_ms="-1",
+            segment_bytes=str(1 << 20),
+        )
         for number in range(7):
             assert produce(client, "expired", 0, bytes(1_000_000), timestamp=number) is ErrorCode.NONE
     disk.fill()
@@ -200,7 +158,7 @@ def test_a_catalog_without_reserved_room_lets_logs_be_read_and_holds_appends_unt
     disk: SmallDisk, server: ServerProcess, end: str
 ) -> None:
     with server.client() as client:
-        create(client, "kept")
+        create(client, "kept", PARTITIONS)
         assert produce(client, "kept", 0, b"value") is ErrorCode.NONE
     server.kill()
     with closing(sqlite3.connect(disk.path / "data" / "catalog.sqlite")) as connection:

@@ -231,3 +231,38 @@ def test_a_partition_that_could_not_be_recovered_for_want_of_descriptors_is_when
     storage.reopen()
     assert storage.directory.clean_start
     storage.directory.close()
+
+
+def test_a_partition_whose_first_append_found_no_room_leaves_nothing_behind_when_it_is_deleted(
+    tmp_path: Path, files: FullFiles
+) -> None:
+    storage = Storage(tmp_path / "data", files=files)
+    log = storage.log()
+    files.full = True
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch("value"), NOW)
+    storage.directory.delete_partition(log.topic, log.partition, log.topic_id)
+    storage.directory.tick(NOW + 60_000)
+    files.full = False
+    storage.reopen()
+    assert storage.directory.partitions() == []
+    storage.directory.close()
+
+
+def test_a_partition_whose_first_append_found_no_room_is_empty_after_a_restart_and_takes_records_later(
+    tmp_path: Path, files: FullFiles
+) -> None:
+    storage = Storage(tmp_path / "data", files=files)
+    files.full = True
+    with pytest.raises(DiskFull):
+        storage.log().append_as_leader(batch("value"), NOW)
+    storage.crash()
+    log = storage.log()
+    assert contents(log) == []
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch("value"), NOW)
+    files.full = False
+    log.append_as_leader(batch("value"), NOW)
+    storage.crash()
+    assert contents(storage.log()) == [(0, "value")]
+    storage.directory.close()

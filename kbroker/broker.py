@@ -13,6 +13,7 @@ from kbroker.catalog import configs as config_rows
 from kbroker.catalog import facts
 from kbroker.catalog import topics as topic_rows
 from kbroker.catalog.configs import CatalogConfigStore
+from kbroker.catalog.database import CatalogError, CatalogFull
 from kbroker.catalog.stored import groups_are_stored, transactions_are_stored
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
@@ -23,7 +24,7 @@ from kbroker.fetch_sessions import FetchSessions
 from kbroker.long_requests import LongRequests
 from kbroker.producer_ids import ProducerIds
 from kbroker.protocol.errors import ErrorCode
-from kbroker.storage.errors import StorageError
+from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry import open_telemetry
 from kbroker.topics import Topic, Topics
 from kbroker.transactional_writes import TransactionalWrites
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.broker")
+
+_RETRY_MS = 1000
 
 
 class Timers(Protocol):
@@ -208,9 +211,30 @@ class Broker:
         return cluster_id
 
     def _raise_leader_epochs(self) -> None:
-        """What was read before the crash and is gone now must not be confused with what comes."""
+        """What was read before the crash and is gone now must not be confused with what comes.
+
+        Where the new epoch cannot be noted, nothing is appended until it is.
+        """
         self.unclean_starts += 1
-        facts.save(self.database, "unclean.starts", str(self.unclean_starts)).result()
+        saving = facts.save(self.database, "unclean.starts", str(self.unclean_starts))
+        try:
+            saving.result()
+        except CatalogFull as error:
+            logger.warning("no log takes records until there is room: %s", error)
+            self.logs.hold_appends(DiskFull(str(error)))
+            self.timers.after(_RETRY_MS, self._note_leader_epochs)
+
+    def _note_leader_epochs(self) -> None:
+        def noted(saving: Pending[None]) -> None:
+            try:
+                saving.result()
+            except CatalogError:
+                self.timers.after(_RETRY_MS, self._note_leader_epochs)
+            else:
+                logger.warning("logs take records again")
+                self.logs.hold_appends(None)
+
+        facts.save(self.database, "unclean.starts", str(self.unclean_starts)).then(noted)
 
     def _report_strangers(self) -> None:
         """Partition directories that belong to no topic here are neither adopted nor deleted."""
@@ -236,6 +260,8 @@ class Broker:
         try:
             for partition in range(partitions):
                 self.logs.delete_partition(name, partition, topic_id)
+        except Shortage:
+            self.timers.after(_RETRY_MS, lambda: self._remove_files(name, topic_id, partitions))
         except StorageError as error:
             # The catalog remembers the deleted topic: the next start tries again.
             logger.error("files of the deleted topic %s are left: %s", name, error)

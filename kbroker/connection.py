@@ -532,6 +532,9 @@ class Connection(asyncio.BufferedProtocol):
         except BadRequest as refusal:
             self._refuse(str(refusal))
             return
+        except Exception:  # whoever settled this one has others to settle
+            self._unanswerable()
+            return
         if isinstance(framed, Pending):
             slot.request, slot.pending = _Framed(), framed
             framed.then(lambda settled: self._settled(slot, settled))

@@ -1,4 +1,4 @@
-"""How many connections may be open: in all, and from one address.
+"""How many connections may be open: in all, from one address, and with the descriptors that there are.
 
 The limits are read at every new connection, so that they may change at run time. Names in
 max.connections.per.ip.overrides are looked up when they are first seen; until then, and for names that nobody
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.config.connection_overrides import parse_overrides
+from kbroker.storage.descriptors import process_limit
 from kbroker.storage.pending import Pending
 from kbroker.storage.worker import Worker
 
@@ -23,10 +24,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kbroker.connection_limits")
 
 
+# Neither of logs nor of connections: the catalog and its journals, listeners, pipes, and what is opened for a
+# moment by threads and imports.
+_OTHER_DESCRIPTORS = 48
+_FEWEST = 8
+_TELL_AGAIN_MS = 60_000
+
+
 class ConnectionLimits:
-    def __init__(self, settings: Settings, worker: Worker) -> None:
+    def __init__(self, settings: Settings, worker: Worker, log_descriptors: int = 0) -> None:
+        """`log_descriptors`: how many the logs may use."""
         self._settings = settings
         self._worker = worker
+        self._room = max(process_limit() - log_descriptors - _OTHER_DESCRIPTORS, _FEWEST)
+        self._told_ms = -_TELL_AGAIN_MS
         self._open: Counter[str] = Counter()
         self._overrides: dict[str, int] = {}
         self._overrides_text = ""
@@ -41,6 +52,20 @@ class ConnectionLimits:
         if self._open[host] > self._overrides.get(host, self._settings["max.connections.per.ip"]):
             return "max.connections.per.ip is reached"
         return None
+
+    def no_room(self, now_ms: int) -> bool:
+        """Whether a connection must go at once, so that there are descriptors for all else."""
+        if self._open.total() <= self._room:
+            return False
+        if now_ms - self._told_ms >= _TELL_AGAIN_MS:
+            self._told_ms = now_ms
+            logger.warning(
+                "%d connections are open; more connections are closed at once, for there are no file "
+                "descriptors for them (ulimit -n is %d)",
+                self._room,
+                process_limit(),
+            )
+        return True
 
     def give_back(self, host: str) -> None:
         self._open[host] -= 1

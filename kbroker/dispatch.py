@@ -117,14 +117,18 @@ def _bind(api_key: int, version: int) -> Endpoint:
         raise BadRequest(f"unknown API key {api_key}")
     if not api.min_version <= version <= api.max_version:
         raise BadRequest(f"{api.name} version {version} is not supported")
-    handler = importlib.import_module(f"kbroker.handlers.{api.module}")
+    try:
+        handler = importlib.import_module(f"kbroker.handlers.{api.module}")
+        request, response = request_type(api_key), response_type(api_key)
+    except OSError as error:  # no descriptor for it now; the next connection may be luckier
+        raise BadRequest(f"{api.name} cannot be loaded: {error}") from error
     endpoint = Endpoint(
         name=api.name,
         version=version,
         header_version=request_header_version(api_key, version),
         flexible_response=response_header_version(api_key, version) == 1,
-        request=request_type(api_key),
-        response=response_type(api_key),
+        request=request,
+        response=response,
         handle=handler.handle,
         refuse=getattr(handler, "refuse", None),
         may_be_long=api_key not in _BOUNDED_ANSWERS and has_lists(response_type(api_key)),

@@ -39,7 +39,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     storage.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     storage.LogFenced: ErrorCode.KAFKA_STORAGE_ERROR,
     # Retriable, and the cheapest for clients: they refresh their metadata and try again.
-    storage.DiskFull: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.Shortage: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.LogDeleted: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     InvalidConfig: ErrorCode.INVALID_CONFIG,
     CatalogFull: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -53,6 +53,8 @@ def error_code(error: BaseException) -> ErrorCode | None:
     """The code that clients get for this exception; None if it is not a foreseen one."""
     if isinstance(error, ApiError):
         return error.code
+    if isinstance(error, OSError) and error.errno in (*storage.NO_ROOM, *storage.NO_DESCRIPTORS):
+        return ErrorCode.KAFKA_STORAGE_ERROR  # wherever it was, it passes
     for kind in type(error).__mro__:
         code = _CODES.get(kind)
         if code is not None:

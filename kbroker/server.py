@@ -69,10 +69,10 @@ class Server:
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._connections: set[Connection] = set()
         self._stalled_peers = StalledPeers(self.budget)
-        self._limits = ConnectionLimits(settings, self._worker)
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         self._logs, self._database = open_data(settings, self._worker, self.now_ms())
+        self._limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
         self.broker = Broker(
             settings,
             self._database,
@@ -140,7 +140,11 @@ class Server:
     def admit(self, connection: Connection) -> str | None:
         """Take in a connection, or say why not."""
         self._connections.add(connection)
-        return self._limits.take(connection.peer_host)
+        refusal = self._limits.take(connection.peer_host)
+        if self._limits.no_room(connection.last_active):
+            connection.abort()
+            return None
+        return refusal
 
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:

@@ -27,7 +27,13 @@ from kbroker.protocol.records import (
 )
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import LogConfig
-from kbroker.storage.errors import OffsetOutOfRange, RecordListTooLarge, RecordTooLarge, StorageError
+from kbroker.storage.errors import (
+    DiskFull,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+    RecordTooLarge,
+    StorageError,
+)
 from kbroker.storage.interface import (
     AbortedTransaction,
     Appended,
@@ -65,6 +71,7 @@ class AbstractLog(ABC, Generic[S]):
         self._watchers: dict[object, Callable[[], None]] = {}
         self._commits_at_once = True  # whatever is appended
         self._refusal: StorageError | None = None  # why the log takes no more appends, if it does not
+        self._held: StorageError | None = None  # the same, where it is only held
         self.config = config
 
     def __repr__(self) -> str:
@@ -208,6 +215,8 @@ class AbstractLog(ABC, Generic[S]):
             position += header.size_bytes
             if header.producer_id >= 0:
                 if header.is_control:
+                    for segment in self._segments[-1:]:
+                        segment.aborted()  # the marker may add to them, and must not fail once it is written
                     marker = parse_control(batch)
                     if marker is not None:
                         self._producers.check_marker(
@@ -332,8 +341,7 @@ class AbstractLog(ABC, Generic[S]):
         self._notify()
 
     def delete_records_before(self, offset: int) -> int:
-        if self._refusal is not None:
-            raise self._refusal
+        self._check_readable()
         if not 0 <= offset <= self.high_watermark:
             raise OffsetOutOfRange(f"offset {offset} is not between 0 and {self.high_watermark}")
         if offset > self.log_start_offset:
@@ -403,7 +411,12 @@ class AbstractLog(ABC, Generic[S]):
         if not count:
             return 0
         if count == len(segments):
-            self._roll(now_ms)
+            try:
+                self._roll(now_ms)
+            except DiskFull:  # the last one stays until the others have made room
+                count -= 1
+                if not count:
+                    raise
         doomed = segments[:count]
         start = segments[count].base_offset
         if start > self.log_start_offset:
@@ -492,10 +505,24 @@ class AbstractLog(ABC, Generic[S]):
         for callback in list(self._watchers.values()):
             callback()
 
+    def hold_appends(self, reason: StorageError | None) -> None:
+        """Append nothing for this reason, or append again; all else goes on."""
+        if not self._ended:
+            self._refusal = self._held = reason
+
+    @property
+    def _ended(self) -> bool:
+        """Whether it takes no more appends, and nothing else either."""
+        return self._refusal is not self._held
+
+    def _check_readable(self) -> None:
+        if self._refusal is not None and self._ended:
+            raise self._refusal
+
     def _refuse(self, reason: StorageError) -> None:
         """No more appends; whoever waits is told."""
-        if self._refusal is None:
-            self._refusal = reason
+        if not self._ended:
+            self._refusal, self._held = reason, None
         self._notify()
 
 

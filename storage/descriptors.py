@@ -1,15 +1,19 @@
 """Which files are open: at most `capacity` of all logs together, the ones used last.
 
+The capacity is the logs' share of what the process may open; the rest is for connections and all else.
+
 A `LazyFile` is a path that is opened when it is needed. Using it sets `touched`; when room is needed, files
 not touched since the last search give their descriptor up (second chance: a use costs one assignment).
 """
 
 from __future__ import annotations
 
-import errno
 import resource
 
+from kbroker.storage.errors import NO_DESCRIPTORS
 from kbroker.storage.files import Files, OpenFile
+
+_MOST = 1 << 16
 
 
 class LazyFile:
@@ -30,6 +34,10 @@ class Descriptors:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
     def open(self, file: LazyFile, *, create: bool = False) -> OpenFile:
         """The descriptor of a file, opened now if it is not."""
         file.touched = True
@@ -39,10 +47,9 @@ class Descriptors:
             try:
                 file.handle = self._files.open(file.path, write=True, create=create)
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                if error.errno not in NO_DESCRIPTORS or not self._open:
                     raise
-                self._capacity = max(1, len(self._open) // 2)  # others need descriptors more than we thought
-                while len(self._open) > self._capacity:
+                for _ in range((len(self._open) + 1) // 2):  # others have more than their share, for now
                     self._evict()
                 file.handle = self._files.open(file.path, write=True, create=create)
             self._open[file] = None
@@ -65,6 +72,11 @@ class Descriptors:
 
 
 def default_capacity() -> int:
-    """Half of what the process may open: the rest is for connections."""
+    """Half of what the process may open, as far as that makes sense."""
+    return min(max(16, process_limit() // 2), _MOST)
+
+
+def process_limit() -> int:
+    """How many descriptors the process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 20 if soft == resource.RLIM_INFINITY else max(16, soft // 2)
+    return 1 << 30 if soft == resource.RLIM_INFINITY else soft

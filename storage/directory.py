@@ -20,7 +20,14 @@ from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
-from kbroker.storage.errors import DirectoryLocked, InconsistentTopicId, LogFenced, StorageError
+from kbroker.storage.errors import (
+    DirectoryLocked,
+    InconsistentTopicId,
+    LogFenced,
+    Shortage,
+    StorageError,
+    shortage,
+)
 from kbroker.storage.file_segment import Damage
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.flusher import Flusher
@@ -91,6 +98,9 @@ class LogDirectory:
         self._damage: dict[Key, dict[int, list[Damage]]] = {}  # that recovery found, by segment
         self._closed_sizes: dict[Key, int] = {}  # as far as somebody asked for them
         self._unreadable: dict[Key, StorageError] = {}
+        # Recovered, but what follows from their data could not be written: kept for who opens them.
+        self._recovered: dict[Key, PartitionLog] = {}
+        self._held: StorageError | None = None
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
         self._compactor = Compactor(
@@ -188,20 +198,39 @@ class LogDirectory:
         for done, key in enumerate(list(self._partitions), 1):
             try:
                 cut_bytes += self._recover_partition(key)
+            except Shortage as error:
+                logger.warning("%s-%d is recovered when it is asked for: %s", *key, error)
+                self._unreadable[key] = error
             except (OSError, StorageError) as error:
                 logger.exception("%s-%d cannot be recovered", *key)
                 self._unreadable[key] = LogFenced(f"{key[0]}-{key[1]} could not be recovered: {error}")
             if done % _PROGRESS_EVERY == 0:
                 logger.warning("%s: %d of %d partitions recovered", self.path, done, total)
         self._files.sync_file_system(self._handle)
-        self._checkpointer.write()
+        self._write_checkpoints()
         logger.warning("%s: %d partitions recovered, %d bytes cut", self.path, total, cut_bytes)
 
+    def _write_checkpoints(self) -> None:
+        try:
+            self._checkpointer.write()
+        except OSError as error:
+            if shortage(error, self.path) is None:
+                raise
+            logger.warning("%s: the checkpoints could not be written: %s", self.path, error)
+
     def _recover_partition(self, key: Key) -> int:
-        if self._topic_id_in(self._path_of(key)) is None:
-            return 0  # a directory that was just being made, or none of ours
-        log, cut_bytes = self._load(key, bytes(16), LogConfig(), 0, clean=False)
-        log.persist(complete=True)
+        path = self._path_of(key)
+        try:
+            if self._topic_id_in(path) is None:
+                return 0  # a directory that was just being made, or none of ours
+            log, cut_bytes = self._load(key, bytes(16), LogConfig(), 0, clean=False)
+        except OSError as error:
+            raise shortage(error, path) or error from error
+        try:
+            log.persist(complete=True)
+        except Shortage:
+            self._recovered[key] = log
+            return cut_bytes
         damage = {segment.base_offset: segment.corrupt for segment in log.segments if segment.corrupt}
         if damage:
             self._damage[key] = damage
@@ -225,7 +254,14 @@ class LogDirectory:
         self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int, *, clean: bool
     ) -> tuple[PartitionLog, int]:
         path = self._path_of(key)
+        if clean:
+            self._recover_late(key)
         self._closed_sizes.pop(key, None)
+        recovered = self._recovered.pop(key, None)
+        if recovered is not None:
+            recovered.topic_id, recovered.config = topic_id, config
+            recovered.set_leader_epoch(leader_epoch)
+            return recovered, 0
         recovery_point = self._checkpointer.recovery_points.get(key, 0)
         options = LoadOptions(
             clean=clean,
@@ -236,15 +272,29 @@ class LogDirectory:
             producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
             index_interval_bytes=config.index_interval_bytes,
         )
-        loaded = load(self._files, self._context.descriptors, path, options, _fenced)
+        loaded = load(
+            self._files, self._context.descriptors, path, options, lambda error: _failed(error, path)
+        )
         log = PartitionLog(self._context, path, *key, topic_id, config, leader_epoch, loaded)
         if clean:
             recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
         log.recovery_point = log.published_point = min(recovery_point, log.log_end_offset)
+        if clean and loaded.unpersisted:
+            log.published_point = 0  # its files did not agree: the next checkpoint writes them again
         for segment in log.segments if key in self._damage else ():
             segment.corrupt = self._damage[key].get(segment.base_offset, [])
         log.first_dirty_offset = self._checkpointer.cleaner_offsets.get(key)
         return log, loaded.cut_bytes
+
+    def _recover_late(self, key: Key) -> None:
+        """Try again what recovery could not do for a shortage."""
+        error = self._unreadable.get(key)
+        if error is None:
+            return
+        if not isinstance(error, Shortage):
+            raise error
+        self._recovered[key], _ = self._load(key, bytes(16), LogConfig(), 0, clean=False)
+        del self._unreadable[key]
 
     def log(
         self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
@@ -253,6 +303,7 @@ class LogDirectory:
         log = self._logs.get(key)
         if log is None:
             log = self._logs[key] = self._open_log(key, topic_id, config, leader_epoch)
+            log.hold_appends(self._held)
         elif log.topic_id != topic_id:
             raise InconsistentTopicId(f"{topic}-{partition} belongs to another topic id")
         else:
@@ -262,26 +313,32 @@ class LogDirectory:
         return log
 
     def _open_log(self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int) -> PartitionLog:
-        if key in self._unreadable:
-            raise self._unreadable[key]
         path = self._path_of(key)
         if key not in self._partitions:
             return PartitionLog(self._context, path, *key, topic_id, config, leader_epoch)
-        found = self._topic_id_in(path)
-        if found and found != topic_id:
-            raise InconsistentTopicId(f"{path} belongs to another topic id")
         try:
+            found = self._topic_id_in(path)
+            if found and found != topic_id:
+                raise InconsistentTopicId(f"{path} belongs to another topic id")
             if found is None and any(
                 size and name.endswith(names.LOG) for name, size in self._files.sizes(path).items()
             ):
                 raise InconsistentTopicId(f"{path} has data, but no partition.metadata")
             log, _ = self._load(key, topic_id, config, leader_epoch, clean=True)
             if not found:
-                write_partition_metadata(self._files, path, topic_id)
+                self._write_topic_id(log, found is None)
         except OSError as error:
-            raise LogFenced(f"{path} cannot be opened: {error}") from error
+            raise _failed(error, path) from error
         del self._partitions[key]
         return log
+
+    def _write_topic_id(self, log: PartitionLog, missing: bool) -> None:
+        try:
+            write_partition_metadata(self._files, log.directory, log.topic_id)
+        except OSError as error:
+            # A file that is only torn can wait, and so can one that the first append writes.
+            if shortage(error, log.directory) is None or (missing and log.on_disk):
+                raise
 
     def _open_closed(self, key: Key, config: LogConfig) -> PartitionLog:
         """Open a partition that nobody has asked for, to stay open; whoever asks brings the leader epoch."""
@@ -289,11 +346,17 @@ class LogDirectory:
         if not topic_id:
             raise InconsistentTopicId(f"{self._path_of(key)} has no topic id")
         log = self._logs[key] = self._open_log(key, topic_id, config, 0)
+        log.hold_appends(self._held)
         return log
+
+    def hold_appends(self, reason: StorageError | None) -> None:
+        self._held = reason
+        for log in self._logs.values():
+            log.hold_appends(reason)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         key = (topic, partition)
-        log = self._logs.get(key)
+        log = self._logs.get(key) or self._recovered.get(key)
         if log is not None:
             return log.log_start_offset, log.log_end_offset
         if key not in self._partitions:
@@ -308,6 +371,10 @@ class LogDirectory:
     def _briefly_open(self, key: Key, config: LogConfig) -> Iterator[PartitionLog]:
         """A partition that nobody has asked for, opened for upkeep."""
         log, _ = self._load(key, bytes(16), config, 0, clean=True)
+        if log.published_point < log.log_end_offset:  # recovered, but not yet in all its files
+            self._recovered[key] = log
+            yield log
+            return
         try:
             yield log
             log.persist(complete=True)
@@ -326,10 +393,12 @@ class LogDirectory:
             delay_ms = log.config.file_delete_delay_ms
             del self._logs[key]
             log.mark_deleted()
-            if not log.on_disk:
+            if not log.on_disk and not self._files.exists(path):
                 return
-        elif key not in self._partitions or self._topic_id_in(path) not in (topic_id, b""):
+        elif key not in self._partitions or self._other_topic_id(path, topic_id):
             return
+        elif key in self._recovered:
+            self._recovered.pop(key).mark_deleted()
         self._compactor.forget(key)
         self._partitions.pop(key, None)
         self._closed_sizes.pop(key, None)
@@ -340,8 +409,16 @@ class LogDirectory:
         try:
             self._files.rename(path, target)
         except OSError as error:
-            raise StorageError(f"{path} cannot be deleted: {error}") from error
+            self._partitions[key] = None
+            where = f"{path} cannot be deleted"
+            raise shortage(error, where) or StorageError(f"{where}: {error}") from error
         self._removal.add([target], self._now_ms + delay_ms)
+
+    def _other_topic_id(self, path: str, topic_id: bytes) -> bool:
+        try:
+            return self._topic_id_in(path) not in (topic_id, b"")
+        except OSError as error:
+            raise _failed(error, path) from error
 
     def partitions(self) -> list[Key]:
         return [*self._partitions, *(key for key, log in self._logs.items() if log.on_disk)]
@@ -362,6 +439,10 @@ class LogDirectory:
             yield PartitionSize(*key, self._closed_sizes[key])
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
+
+    @property
+    def descriptors(self) -> int:
+        return self._context.descriptors.capacity
 
     @property
     def compaction(self) -> CompactionStats:
@@ -435,13 +516,18 @@ class LogDirectory:
     def close(self) -> None:
         """Clean stop."""
         self._compactor.close()
-        clean = not self._unreadable
+        self._logs.update(self._recovered)
+        clean = not self._unreadable and self._held is None
         for log in self._logs.values():
             if log.on_disk:
                 try:
                     log.persist(complete=True)
+                except Shortage as error:
+                    logger.warning("%s cannot be closed cleanly: %s", log, error)
+                    clean = False
                 except StorageError:
                     logger.exception("%s cannot be closed cleanly", log)
+                    clean = False
                 clean = clean and not log.fenced
         try:
             self._files.sync_file_system(self._handle)
@@ -453,8 +539,9 @@ class LogDirectory:
             self._checkpointer.write()
             if clean:
                 leave_clean_mark(self._files, self.path)
-        except OSError:
-            logger.exception("%s cannot be closed cleanly", self.path)
+        except OSError as error:
+            trace = shortage(error, self.path) is None
+            logger.error("%s cannot be closed cleanly: %s", self.path, error, exc_info=trace)
         finally:
             self._logs_closed()
             self._handle.close()
@@ -466,5 +553,6 @@ class LogDirectory:
         self._logs.clear()
 
 
-def _fenced(error: OSError) -> StorageError:
-    return LogFenced(str(error))
+def _failed(error: OSError, path: str) -> StorageError:
+    """What is said of a partition that cannot be opened, this time or until the next start."""
+    return shortage(error, path) or LogFenced(f"{path} cannot be opened: {error}")

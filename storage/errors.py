@@ -5,6 +5,12 @@ What is wrong with the bytes of a batch (CorruptRecord, InvalidRecord, …): see
 
 from __future__ import annotations
 
+import errno
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_PASSING = (*NO_ROOM, *NO_DESCRIPTORS, errno.ENOMEM, errno.EAGAIN)
+
 
 class StorageError(Exception):
     """Base of everything below."""
@@ -61,7 +67,11 @@ class LogFenced(StorageError):
     """An I/O error made the state of the disk unknown: the log takes no append until it is reopened."""
 
 
-class DiskFull(StorageError):
+class Shortage(StorageError):
+    """The machine is short of something that comes back, such as descriptors: later it may work."""
+
+
+class DiskFull(Shortage):
     """No space or quota left. Nothing of the append stays; appending works again when there is room."""
 
 
@@ -79,3 +89,10 @@ class DirectoryLocked(StorageError):
 
 class CorruptDirectory(StorageError):
     """A data directory whose metadata cannot be read or belongs to another cluster or node."""
+
+
+def shortage(error: OSError, where: str) -> Shortage | None:
+    """What a log says of an I/O error that passes; None: this one does not."""
+    if error.errno not in _PASSING:
+        return None
+    return (DiskFull if error.errno in NO_ROOM else Shortage)(f"{where}: {error}")

@@ -17,7 +17,7 @@ from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
 from kbroker.storage.segment import Segment
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.transaction_index import ENTRY_BYTES, AbortedEntry
 
 
 class Damage(NamedTuple):
@@ -202,13 +202,20 @@ class FileSegment(Segment):
         """Take the largest timestamp from the time index, the first from the first batch."""
         if self._timestamps_known:
             return
-        last = self.time_index.last(wait=True)
+        try:
+            last = self.time_index.last(wait=True)
+            start = (
+                b""
+                if self.size_bytes < BATCH_OVERHEAD
+                else self._files.read_at(self.handle, BATCH_OVERHEAD, 0)
+            )
+        except OSError as error:
+            raise self._failed(error) from error
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self.base_offset
             self._last_time_entry = self.max_timestamp
-        if self.size_bytes >= BATCH_OVERHEAD:
-            header = read_header(self._files.read_at(self.handle, BATCH_OVERHEAD, 0))
-            self.first_timestamp = header.max_timestamp
+        if start:
+            self.first_timestamp = read_header(start).max_timestamp
         self._timestamps_known = True
 
     def largest_timestamp(self) -> int:
@@ -247,7 +254,11 @@ class FileSegment(Segment):
 
     def aborted(self) -> Sequence[AbortedEntry]:
         if self._aborted is None:
-            self._aborted = transaction_index.decode(self._files.read_bytes(self._transaction_index_path))
+            try:
+                data = self._files.read_bytes(self._transaction_index_path)
+            except OSError as error:
+                raise self._failed(error) from error
+            self._aborted = transaction_index.decode(data)
             self._aborted_on_disk = len(self._aborted)
         return self._aborted
 
@@ -258,9 +269,13 @@ class FileSegment(Segment):
 
     def truncate_aborted(self, offset: int) -> None:
         """Drop the transactions whose marker is at or above `offset`."""
-        kept = [entry for entry in self.aborted() if entry.last_offset < offset]
+        kept = [entry for entry in self.aborted() if entry.last_offset < offset]  # the first few
         if len(kept) < self._aborted_on_disk:
-            self._files.write_bytes(self._transaction_index_path, transaction_index.encode(kept), sync=False)
+            file = self._files.open(self._transaction_index_path, write=True)
+            try:
+                self._files.truncate(file, len(kept) * ENTRY_BYTES)
+            finally:
+                file.close()
             self._aborted_on_disk = len(kept)
         self._aborted = kept
 
@@ -276,11 +291,20 @@ class FileSegment(Segment):
         indexes = (self.index, self.time_index)
         changed = [index.file.path for index in indexes if index.persist(complete=complete)]
         if self._aborted is not None and len(self._aborted) > self._aborted_on_disk:
-            data = transaction_index.encode(self._aborted)
-            self._files.write_bytes(self._transaction_index_path, data, sync=False)
-            self._aborted_on_disk = len(self._aborted)
+            self._append_aborted(self._aborted[self._aborted_on_disk :])
             changed.append(self._transaction_index_path)
         return changed
+
+    def _append_aborted(self, entries: list[AbortedEntry]) -> None:
+        """Behind those that are there, which a disk without room must not take along."""
+        file = self._files.open(self._transaction_index_path, write=True, create=True)
+        try:
+            start = self._aborted_on_disk * ENTRY_BYTES
+            self._files.truncate(file, start)
+            self._files.write_all(file, transaction_index.encode(entries), start)
+        finally:
+            file.close()
+        self._aborted_on_disk += len(entries)
 
     def truncate_to_position(self, position: int, end_offset: int) -> None:
         """Cut the `.log` at `position`, where `end_offset` would follow, and the indexes with it."""

@@ -6,6 +6,7 @@ the kernel reports them; who calls decides what they mean.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -59,6 +60,7 @@ class Files:
         # cold, except on tmpfs, which never waits.
         self._nowait = hasattr(os, "RWF_NOWAIT")
         self._never_waits = False
+        self._nowhere: OpenFile | None = None
 
     def probe(self, directory: str) -> None:
         """Learn how the file system of `directory` reads."""
@@ -121,13 +123,12 @@ class Files:
     def load_pages(self, file: OpenFile, size: int, position: int) -> None:
         """Wait until the page cache has these bytes; the kernel then fetches those behind them, too."""
         end = position + size
-        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            # Nobody looks at the bytes on their way: the first look is what a read from the disk costs most.
-            while position < end and (sent := os.sendfile(nowhere, file.fd, position, end - position)):
-                position += sent
-        finally:
-            os.close(nowhere)
+        nowhere = self._nowhere
+        if nowhere is None:
+            nowhere = self._nowhere = OpenFile(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
+        # Nobody looks at the bytes on their way: the first look is what a read from the disk costs most.
+        while position < end and (sent := os.sendfile(nowhere.fd, file.fd, position, end - position)):
+            position += sent
 
     def send(self, descriptor: int, file: OpenFile, size: int, position: int) -> int:
         """Have the kernel send up to `size` bytes to a socket that does not block; returns how many."""
@@ -230,7 +231,12 @@ class Files:
     def replace_bytes(self, path: str, data: Buffer) -> None:
         """Replace a file's contents: afterwards, also after a power loss, it has the old or the new ones."""
         temporary = path + TEMPORARY_SUFFIX
-        self.write_bytes(temporary, data, sync=True)
+        try:
+            self.write_bytes(temporary, data, sync=True)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.unlink_if_exists(temporary)  # a part of it takes room that may be needed
+            raise
         self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path))
 

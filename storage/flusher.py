@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.unsynced import Taken
 from kbroker.storage.worker import Worker
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PARALLEL = 8
 _MANY = 64
+_RETRY_MS = 100
 
 
 class SyncJob(NamedTuple):
@@ -28,13 +30,12 @@ class SyncJob(NamedTuple):
     end_offset: int
     place: Place | None  # of the end offset
     files: list[OpenFile]
-    paths: list[str]
-    directories: list[str]
+    taken: Taken  # what else of the log was not known to be on disk
     derived_point: int  # what is derived from the data below it is in the job too, or was in an earlier one
     generation: int  # of the log when the sync began
 
     def run(self, files: Files) -> None:
-        for path in self.paths:
+        for path in self.taken.paths:
             try:
                 file = files.open(path)
             except FileNotFoundError:
@@ -43,7 +44,7 @@ class SyncJob(NamedTuple):
                 files.sync(file)
             finally:
                 file.close()
-        files.sync_all(self.files, self.directories)
+        files.sync_all(self.files, self.taken.directories)
 
 
 class Flusher:
@@ -51,6 +52,7 @@ class Flusher:
         self._files = files
         self._worker = worker
         self._directory = directory
+        self._now_ms = 0
         self._due: dict[PartitionLog, int] = {}  # dirty logs, and when flush.ms wants them synced
         self._running: set[PartitionLog] = set()
         self._waiting: dict[PartitionLog, None] = {}
@@ -60,6 +62,10 @@ class Flusher:
     def dirty(self, log: PartitionLog, due_ms: int) -> None:
         self._due.setdefault(log, due_ms)
 
+    def retry(self, log: PartitionLog) -> None:
+        """A sync did not come about; try again a little later."""
+        self._due[log] = self._now_ms + _RETRY_MS
+
     def forget(self, log: PartitionLog) -> None:
         self._due.pop(log, None)
         self._waiting.pop(log, None)
@@ -68,6 +74,7 @@ class Flusher:
         return min(default, min(self._due.values(), default=default))
 
     def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
         due = [log for log, due_ms in self._due.items() if due_ms <= now_ms]
         for log in due:
             del self._due[log]
@@ -119,8 +126,8 @@ class Flusher:
             try:
                 result.result()
             except OSError as error:
-                for log, _ in jobs:
-                    log.sync_failed(error)
+                for log, job in jobs:
+                    log.sync_failed(error, job.taken)
             else:
                 for log, job in jobs:
                     log.synced(job)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from kbroker.protocol.records import BatchHeader
 from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.errors import StorageError
 from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
@@ -245,6 +246,10 @@ class Directory(Protocol):
         """The log of a partition, made or opened at first use, then always the same object."""
         ...
 
+    def hold_appends(self, reason: StorageError | None) -> None:
+        """Refuse appends to any log for this reason, or take them again; reading and deleting go on."""
+        ...
+
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Log start and log end offset; cheap, also for a log that is not open. (0, 0): nothing there."""
         ...
@@ -258,6 +263,11 @@ class Directory(Protocol):
         ...
 
     def sizes(self) -> Iterator[PartitionSize]: ...
+
+    @property
+    def descriptors(self) -> int:
+        """How many files of logs may be open at a time: connections leave as many to it."""
+        ...
 
     def total_bytes(self) -> int:
         """Of the volume; -1: not known."""

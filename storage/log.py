@@ -2,7 +2,8 @@
 
 Order of things, on which recovery relies: the `.log` is written first; what follows from it (indexes,
 producer snapshot, epochs) is written later, at a roll, a checkpoint or the close; a recovery point is
-published only when all of it is on disk. What fails is undone (a full disk) or fences the log (all else).
+published only when all of it is on disk. What fails for a shortage that passes (a full disk, no descriptors)
+is undone or tried again; all else fences the log.
 
 With fsync (`flush.messages=1`, or for the whole directory) the high watermark moves when the data is on disk;
 without, when it is written.
@@ -10,7 +11,6 @@ without, when it is written.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 
@@ -18,7 +18,15 @@ from kbroker.storage import leader_epochs, names
 from kbroker.storage.abstract_log import AbstractLog
 from kbroker.storage.cold_reads import ColdReads
 from kbroker.storage.config import MAX_LONG, LogConfig
-from kbroker.storage.errors import DiskFull, LogDeleted, LogFenced, StorageError
+from kbroker.storage.errors import (
+    NO_DESCRIPTORS,
+    DiskFull,
+    LogDeleted,
+    LogFenced,
+    Shortage,
+    StorageError,
+    shortage,
+)
 from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import TEMPORARY_SUFFIX
 from kbroker.storage.flusher import SyncJob
@@ -29,12 +37,9 @@ from kbroker.storage.partition_metadata import write_partition_metadata
 from kbroker.storage.pending import Pending
 from kbroker.storage.recovery import Loaded, replay_producers
 from kbroker.storage.snapshots import Snapshots
-from kbroker.storage.unsynced import Unsynced
+from kbroker.storage.unsynced import Taken, Unsynced
 
 logger = logging.getLogger("kbroker.storage")
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 
 
 class PartitionLog(AbstractLog[FileSegment]):
@@ -59,7 +64,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
         self._unsynced = Unsynced()
         self._flush_scheduled = False
-        self._told_full = False
+        self._told_short = False
         self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
         self._generation = 0  # raised by every truncation: a sync that began before it proves nothing
         self.recovery_point = 0  # everything below is on disk
@@ -73,6 +78,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             self._producers = loaded.producers
             self._epochs = loaded.epochs
             self._snapshots = loaded.snapshots
+            self._unpersisted = loaded.unpersisted
             self.log_start_offset = loaded.log_start_offset
             self.log_end_offset = loaded.log_end_offset
             for segment in self._segments:
@@ -147,19 +153,19 @@ class PartitionLog(AbstractLog[FileSegment]):
         return segment
 
     def _write_derived(self, ended: FileSegment) -> None:
-        """Write indexes and a snapshot; a full disk only delays them, as they can be made again."""
+        """Write indexes and a snapshot; a shortage only delays them, as they can be made again."""
         try:
             self._unsynced.add_paths(*ended.persist(complete=True))
             self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
         except OSError as error:
-            if error.errno not in _FULL:
+            if shortage(error, "") is None:
                 raise self._io_failed(error) from error
             logger.warning("%s: no room for indexes: %s", self, error)
             self._unpersisted.append(ended)
 
     def _appended(self, now_ms: int) -> Pending[None] | None:
-        if self._told_full:
-            self._told_full = False
+        if self._told_short:
+            self._told_short = False
             logger.warning("%s takes records again", self)
         if self._sync_commits:
             return self._durable_up_to(self.log_end_offset - 1)
@@ -188,7 +194,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     # syncing
 
     def flush(self) -> Pending[None]:
-        if self._refusal is not None:
+        if self._refusal is not None and self._ended:
             failed: Pending[None] = Pending()
             failed.fail(self._refusal)
             return failed
@@ -198,14 +204,14 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def begin_sync(self) -> SyncJob | None:
         """What to sync now; None if there is no way to."""
-        if self._refusal is not None:
+        if self._ended:
             return None
         if self.checkpoint_requested:
             self.checkpoint_requested = False
             try:
                 self.persist(complete=False)
-            except DiskFull:
-                logger.debug("%s: no room for a checkpoint", self)
+            except Shortage as error:
+                logger.debug("%s: no room for a checkpoint: %s", self, error)
             except StorageError:
                 return None
         taken = self._unsynced.take()
@@ -213,14 +219,13 @@ class PartitionLog(AbstractLog[FileSegment]):
         try:
             handles = [segment.handle for segment in (*taken.segments, *self._segments[-1:])]
         except OSError as error:
-            self.sync_failed(error)
+            self.sync_failed(error, taken)
             return None
         return SyncJob(
             self.log_end_offset,
             Place(self._segments[-1], self._segments[-1].size_bytes) if self._segments else None,
             handles,
-            taken.paths,
-            taken.directories,
+            taken,
             self._derived_point,
             self._generation,
         )
@@ -233,7 +238,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         end_offset = job.end_offset
         self.recovery_point = max(self.recovery_point, end_offset)
         self.published_point = max(self.published_point, job.derived_point)
-        if self._sync_commits and end_offset > self.high_watermark and self._refusal is None:
+        if self._sync_commits and end_offset > self.high_watermark and not self._ended:
             place = job.place
             self._committed_place = place if place is not None and not place.segment.given_up else None
             self._commit_up_to(end_offset)
@@ -249,13 +254,20 @@ class PartitionLog(AbstractLog[FileSegment]):
         if job is not None:
             self.synced(job)
 
-    def sync_failed(self, error: OSError) -> None:
-        """What the disk holds is unknown now: nothing more is acknowledged."""
-        self._fence(error)
+    def sync_failed(self, error: OSError, taken: Taken | None = None) -> None:
+        """What the disk holds is unknown now: nothing more is acknowledged.
+
+        A file that could not be opened to be synced is as it was: who waits for it waits on.
+        """
+        if error.errno not in NO_DESCRIPTORS or taken is None:
+            self._fence(error)
+        elif not self._ended:
+            self._unsynced.put_back(taken)
+            self._context.flusher.retry(self)
 
     def _fence(self, error: Exception) -> LogFenced:
         fenced = LogFenced(f"{self.topic}-{self.partition}: {error}")
-        if self._refusal is None:
+        if not self._ended:
             logger.error("%s is fenced until it is reopened: %s", self, error)
         waiters, self._waiters = self._waiters, []
         self._context.flusher.forget(self)
@@ -265,24 +277,24 @@ class PartitionLog(AbstractLog[FileSegment]):
         return fenced
 
     def _io_failed(self, error: OSError) -> StorageError:
-        if error.errno in _FULL:
-            if not self._told_full:
-                self._told_full = True
-                logger.warning("%s takes no records until there is room: %s", self, error)
-            return DiskFull(f"{self.topic}-{self.partition}: {error}")
-        if error.errno in _PASSING:
-            return StorageError(f"{self.topic}-{self.partition}: {error}")
-        return self._fence(error)
+        short = shortage(error, f"{self.topic}-{self.partition}")
+        if short is None:
+            return self._fence(error)
+        if not self._told_short:
+            self._told_short = True
+            what = "takes no records" if isinstance(short, DiskFull) else "cannot serve all requests"
+            logger.warning("%s %s until there is room: %s", self, what, error)
+        return short
 
     # checkpoints
 
     @property
     def changed_since_checkpoint(self) -> bool:
-        return self._refusal is None and self.published_point < self.log_end_offset
+        return not self._ended and self.published_point < self.log_end_offset
 
     def persist(self, *, complete: bool) -> None:
         """Write indexes, a snapshot and the epochs. `complete`: the log is being closed."""
-        if self._refusal is not None or not self._segments:
+        if self._ended or not self._segments:
             return
         try:
             while self._unpersisted:
@@ -329,7 +341,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def _read(self, wanted: Wanted, committed: bool, *, wait: bool, loaded: bool) -> Slice:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         offset = wanted.offset
         self._check_range(offset)
         found = None
@@ -356,7 +368,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self, timestamp: int
     ) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         return self._cold_reads.now_or_later(
             lambda wait, _loaded: self._reader.offset_for_timestamp(
                 self._segments, timestamp, self.log_start_offset, self.high_watermark, wait=wait
@@ -365,7 +377,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def max_timestamp_offset(self) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         for segment in self._segments:
             segment.load_timestamps()
         newest = max((segment.max_timestamp for segment in self._segments), default=-1)
@@ -477,7 +489,7 @@ class PartitionLog(AbstractLog[FileSegment]):
 
     def close(self) -> None:
         """Everything on disk, everything derived written: opening it again needs no scan."""
-        if self._refusal is None:
+        if not self._ended:
             self.persist(complete=True)
             job = self.begin_sync()
             if job is not None:

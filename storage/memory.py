@@ -112,7 +112,7 @@ class MemoryLog(AbstractLog[MemorySegment]):
         unread: bool = False,
     ) -> Slice:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         self._check_range(offset)
         limit = self.last_stable_offset if committed else self.high_watermark
         buffers: list[bytes] = []
@@ -159,7 +159,7 @@ class MemoryLog(AbstractLog[MemorySegment]):
 
     def truncate_to(self, offset: int) -> None:
         if self._refusal is not None:
-            raise self._refusal
+            self._check_readable()
         kept = [batch for batch, last in self._batches_from(self._segments[0].base_offset) if last < offset]
         if offset >= self.log_end_offset:
             return
@@ -245,6 +245,14 @@ class MemoryDirectory:
     def sizes(self) -> Iterator[PartitionSize]:
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
+
+    def hold_appends(self, reason: StorageError | None) -> None:
+        for log in self._logs.values():
+            log.hold_appends(reason)
+
+    @property
+    def descriptors(self) -> int:
+        return 0
 
     def total_bytes(self) -> int:
         return -1

@@ -46,6 +46,7 @@ class Loaded:
     producers: ProducerStates = field(default_factory=ProducerStates)
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
     cut_bytes: int = 0
+    unpersisted: list[FileSegment] = field(default_factory=list)  # ended, with indexes that are not on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +253,7 @@ class _Loader:
             if end < segment.size_bytes:
                 self._cut(segment, end, expected, scanned[index + 1 :])
                 break
-        for segment in loaded.segments[:-1]:
-            segment.persist(complete=True)
+        loaded.unpersisted = loaded.segments[:-1]
         if expected < self._options.recovery_point:
             logger.error(
                 "%s: offsets %d to %d are gone", self._name, expected, self._options.recovery_point - 1

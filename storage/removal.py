@@ -6,11 +6,14 @@ import heapq
 import logging
 import os
 
+from kbroker.storage.errors import shortage
 from kbroker.storage.files import Files
 from kbroker.storage.pending import Pending
 from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.storage")
+
+_RETRY_MS = 1000
 
 
 class Removal:
@@ -31,10 +34,17 @@ class Removal:
         paths = []
         while self._due and self._due[0][0] <= now_ms:
             paths += heapq.heappop(self._due)[1]
-        if paths:
-            self._worker.run(lambda: self._remove(paths)).then(_report)
+        if not paths:
+            return
 
-    def _remove(self, paths: list[str]) -> None:
+        def removed(result: Pending[list[str]]) -> None:
+            self.add(result.result(), now_ms + _RETRY_MS)
+
+        self._worker.run(lambda: self._remove(paths)).then(removed)
+
+    def _remove(self, paths: list[str]) -> list[str]:
+        """Returns those for which it is to be tried again."""
+        left = []
         for path in paths:
             try:
                 if os.path.isdir(path):
@@ -42,8 +52,8 @@ class Removal:
                 else:
                     self._files.unlink_if_exists(path)
             except OSError as error:
-                logger.warning("%s could not be removed: %s", path, error)
-
-
-def _report(result: Pending[None]) -> None:
-    result.result()
+                if shortage(error, path) is not None:
+                    left.append(path)
+                else:
+                    logger.warning("%s could not be removed: %s", path, error)
+        return left

@@ -44,6 +44,12 @@ class Unsynced:
         for path in paths:
             self._paths.pop(path, None)
 
+    def put_back(self, taken: Taken) -> None:
+        """The sync did not come about."""
+        self._segments = [segment for segment in taken.segments if not segment.given_up] + self._segments
+        self.add_paths(*taken.paths)
+        self.add_directories(*taken.directories)
+
     def take(self) -> Taken:
         """All of it: a sync begins."""
         taken = Taken(self._segments, list(self._paths), list(self._directories))

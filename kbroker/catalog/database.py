@@ -5,6 +5,9 @@ Invariants:
   runs share the next one, in their order.
 - A write that raises leaves nothing behind (savepoint) and fails alone; a failed commit fails all it held.
 - After ``start`` only the writer thread touches the connection.
+- Nobody else may have the database open: the data directory is locked. So SQLite needs no file that is shared
+  with others (`-shm`).
+- On a full disk what does not make the database larger is still written (see reserved_room).
 - Results are handed to ``deliver``, which brings them onto the caller's thread (the loop's).
 """
 
@@ -18,8 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kbroker.catalog.reserved_room import ReservedRoom
 from kbroker.catalog.schema import MIGRATIONS
+from kbroker.storage.errors import shortage
 from kbroker.storage.pending import Pending
+
+_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM)
 
 T = TypeVar("T")
 
@@ -34,7 +41,7 @@ class CatalogError(Exception):
 
 
 class CatalogFull(CatalogError):
-    """The disk is full: nothing was written, trying again later may work."""
+    """The disk is full, or descriptors are short: nothing was written, trying again later may work."""
 
 
 class CatalogTooNew(CatalogError):
@@ -65,15 +72,30 @@ class Database:
         self._connection = sqlite3.connect(
             ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
         )
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute(f"PRAGMA synchronous={'FULL' if sync_full else 'NORMAL'}")
-        # A checkpoint syncs the database, and commits wait for it: rather seldom and larger.
-        self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        self._room: ReservedRoom | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._deliver: Deliver = lambda callback: callback()
         self.commits = 0
+        try:
+            self._prepare(path)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self, path: Path | None) -> None:
+        self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute(f"PRAGMA synchronous={'FULL' if self.sync_full else 'NORMAL'}")
+        # No files but its own, which are open all the time.
+        self._connection.execute("PRAGMA temp_store=MEMORY")
+        # A checkpoint syncs the database, and commits wait for it: rather seldom and larger.
+        self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         self._migrate()
+        (self._page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
+        if path is not None:
+            self._room = ReservedRoom(path)
+            self._room.for_wal()
 
     def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Read at once, on this thread. Only before ``start``."""
@@ -106,6 +128,8 @@ class Database:
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+        if self._room is not None:
+            self._room.close()
 
     def _migrate(self) -> None:
         (seen,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -142,21 +166,36 @@ class Database:
             self._deliver(settle_all)
 
     def _commit_group(self, group: list[_Job]) -> None:
+        self._try_to_commit(group)
+        if any(isinstance(job.error, CatalogFull) for job in group):
+            # The log has room again once the database has what it holds; and one that needs more room than
+            # there is shall not take the others along.
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            for job in group:
+                if isinstance(job.error, CatalogFull):
+                    self._try_to_commit([job])
+        self.commits += 1
+
+    def _try_to_commit(self, group: list[_Job]) -> None:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in group:
                 self._run_in_savepoint(job)
+            if self._room is not None:
+                (pages,) = connection.execute("PRAGMA page_count").fetchone()
+                self._room.for_database(pages * self._page_bytes)
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             failure = _translated(error)
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             for job in group:
                 job.error = job.error or failure
-        self.commits += 1
 
     def _run_in_savepoint(self, job: _Job) -> None:
+        job.error = None
         self._connection.execute("SAVEPOINT job")
         try:
             job.value = job.function(self._connection)
@@ -168,7 +207,11 @@ class Database:
         self._connection.execute("RELEASE job")
 
 
-def _translated(error: sqlite3.Error) -> CatalogError:
-    if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
+def _translated(error: sqlite3.Error | OSError) -> CatalogError:
+    if isinstance(error, OSError):
+        passes = shortage(error, "") is not None
+    else:
+        passes = getattr(error, "sqlite_errorcode", None) in _PASSING
+    if passes:
         return CatalogFull(f"the catalog cannot be written: {error}")
     return CatalogError(f"the catalog refused a write: {error}")

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from kbroker.catalog import facts, noted_offsets
-from kbroker.catalog.database import CatalogError, Database
+from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import OFFSETS_FOLDED
 from kbroker.coordinators.groups.store import (
@@ -28,6 +29,8 @@ from kbroker.coordinators.groups.store import (
     TopicPartition,
 )
 from kbroker.storage.pending import Pending
+
+logger = logging.getLogger("kbroker.catalog")
 
 _OFFSET = (
     "committed_offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, sequence"
@@ -70,9 +73,16 @@ class CatalogGroupStore:
                 _Noted(sequence, noted_offsets.decode(payload))
                 for sequence, payload in self._journal.read(folded)
             ]
-            self.fold().result()
-            self._journal.forget(self._journal.sequence)
-        return self._database.read(_load)
+            try:
+                self.fold().result()
+                self._journal.forget(self._journal.sequence)
+            except CatalogFull as error:
+                logger.warning("offsets stay in their journal until there is room: %s", error)
+        stored = self._database.read(_load)
+        for _, groups in self._unfolded:
+            for group_id, offsets in groups.items():
+                stored.offsets.setdefault(group_id, {}).update(offsets)
+        return stored
 
     def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
         assert self._journal is not None

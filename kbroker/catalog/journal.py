@@ -15,7 +15,6 @@ another format are refused, and kept.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import struct
 import zlib
@@ -24,11 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
+from kbroker.storage.errors import shortage
 
 _HEAD = struct.Struct(">II")
 _START = struct.Struct(">BQ")  # format, sequence number
 _FORMAT = 2
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = -1
 
 
@@ -40,7 +39,13 @@ class Entry(NamedTuple):
 class Journal:
     def __init__(self, directory: Path, names: Sequence[str]) -> None:
         """`names`: those of the two files."""
-        self._files = [_File(directory / name) for name in names]
+        self._files: list[_File] = []
+        try:
+            for name in names:
+                self._files.append(_File(directory / name))
+        except OSError as error:
+            self.close()
+            raise _translated(error) from error
         self._current = 0
         self.sequence = 0
         """That of the last entry."""
@@ -166,6 +171,6 @@ def _whole_entries(data: bytes) -> tuple[list[Entry], int]:
 
 
 def _translated(error: OSError) -> CatalogError:
-    if error.errno in _FULL:
+    if shortage(error, "") is not None:
         return CatalogFull(f"the journal cannot be written: {error}")
     return CatalogError(f"the journal cannot be written: {error}")

@@ -9,16 +9,19 @@ by a crash, is done again, and none is done twice.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from kbroker.catalog import facts
-from kbroker.catalog.database import CatalogError, Database
+from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import TRANSACTIONS_FOLDED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 from kbroker.storage.pending import Pending
+
+logger = logging.getLogger("kbroker.catalog")
 
 _COLUMNS = (
     "transactional_id, producer_id, producer_epoch, timeout_ms, last_update_ms, state, partitions, start_ms, "
@@ -64,13 +67,19 @@ class CatalogTransactionStore:
             for sequence, payload in self._journal.read(folded):
                 row = tuple(json.loads(payload))
                 self._noted[row[0]] = (sequence, row)
-            self._fold().result()
-            self._journal.forget(self._journal.sequence)
-        return self._database.read(
-            lambda connection: [
-                _transaction(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")
-            ]
+            try:
+                self._fold().result()
+                self._journal.forget(self._journal.sequence)
+            except CatalogFull as error:
+                logger.warning("transactions stay in their journal until there is room: %s", error)
+                self._fold_rest()
+        rows = self._database.read(
+            lambda connection: {
+                row[0]: row for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")
+            }
         )
+        rows |= {transactional_id: row for transactional_id, (_, row) in self._noted.items()}
+        return [_transaction(*row) for row in rows.values()]
 
     def save(self, transaction: Transaction) -> Pending[None]:
         row = _row(transaction)

@@ -223,16 +223,16 @@ class _Catalog:
         from kbroker.data_directory import CATALOG
         from kbroker.topics import Topics
 
+        try:
+            Settings().check_topic_configs(configs)
+        except InvalidConfig as error:
+            raise CommandFailed(f"{error}; docs/configuration.md lists the configs of topics") from error
         path = Path(directory) / CATALOG
         self._configs = configs
         # A dry run into a new directory leaves none behind.
         self._database = Database(path if path.parent.is_dir() else None)
         self._unclean_starts = int(facts.load(self._database).get("unclean.starts", "0"))
         self._topics = Topics(self._database, {})
-        try:
-            Settings().check_topic_configs(configs)
-        except InvalidConfig as error:
-            raise CommandFailed(f"{error}; docs/configuration.md lists the configs of topics") from error
 
     def close(self) -> None:
         self._database.close()

@@ -100,6 +100,7 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
     from kbroker.server import serve
 
     _let_requests_gather()
+    _take_all_descriptors()
 
     async def ready(server: Server) -> None:
         control = None
@@ -117,6 +118,15 @@ def _let_requests_gather() -> None:
     if sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER:
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def _take_all_descriptors() -> None:
+    """The usual limit is for programs that use select(), which this one does not."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _spare_the_collector() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from kbroker.config.broker_configs import BROKER_CONFIGS, base_name, broker_definition
 from kbroker.config.broker_rules import check_bounds, check_broker_values
 from kbroker.config.definition import ConfigValue, InvalidConfig, Update, invalid
+from kbroker.config.protection import broken_promises
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from kbroker.config.settings import Settings
 from kbroker.errors import ApiError
@@ -77,6 +78,9 @@ def check_broker(settings: Settings, name: str, configs: Mapping[str, str], chan
         check_broker_values(settings, _broker_values(configs))
     except InvalidConfig as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    promised = broken_promises({each: configs[each] for each in changed if each in configs})
+    if promised:
+        raise ApiError(ErrorCode.INVALID_REQUEST, promised)
     if not name:
         _refuse(
             [each for each in configs if _is_per_broker(each)],

@@ -13,6 +13,7 @@ from kbroker.config.definition import (
     STRING,
     Update,
     accepted,
+    protective,
 )
 from kbroker.config.validators import ListOf, NonEmpty, Range
 
@@ -21,7 +22,7 @@ _FROM_1 = Range(1)
 
 # fmt: off
 CLUSTER_CONFIGS = (
-    accepted("alter.config.policy.class.name", CLASS, None,
+    protective("alter.config.policy.class.name", CLASS, None,
         "Class that checks alterations of configs."),
     accepted("alter.log.dirs.replication.quota.window.num", INT, 11,
         "Samples of the quota on moves between directories.", _FROM_1),
@@ -33,7 +34,7 @@ CLUSTER_CONFIGS = (
         "How often a broker reports to the controller."),
     accepted("broker.session.timeout.ms", INT, 9000,
         "Silence after which a broker is fenced."),
-    accepted("client.quota.callback.class", CLASS, None,
+    protective("client.quota.callback.class", CLASS, None,
         "Class that decides client quotas."),
     accepted("config.providers", LIST, (),
         "Providers of values that stand outside the file.", ListOf(), Update.CLUSTER_WIDE),
@@ -69,7 +70,7 @@ CLUSTER_CONFIGS = (
         "Length of such a sample.", _FROM_1),
     accepted("controller.socket.timeout.ms", INT, 30_000,
         "Socket timeout towards the controller."),
-    accepted("create.topic.policy.class.name", CLASS, None,
+    protective("create.topic.policy.class.name", CLASS, None,
         "Class that checks new topics."),
     accepted("follower.fetch.last.tiered.offset.enable", BOOLEAN, False,
         "Whether an empty follower starts after what is tiered.", None, Update.CLUSTER_WIDE),

@@ -81,6 +81,8 @@ class ConfigDef(NamedTuple):
     """For a topic config, the broker configs that are its default, the strongest first."""
     internal: bool = False
     """Accepted, but not shown by DescribeConfigs unless it was set."""
+    protects: bool = False
+    """Whether it promises a protection that kbroker does not give: then only its default is taken."""
 
     @property
     def sensitive(self) -> bool:
@@ -125,6 +127,24 @@ def accepted(
 ) -> ConfigDef:
     """A config that is taken and shown, so that Kafka's files and tools work, and does nothing."""
     return ConfigDef(name, type_, default, validator, doc, update, False, synonyms, internal)
+
+
+def protective(
+    name: str,
+    type_: ConfigType,
+    default: ConfigValue,
+    doc: str,
+    validator: Validator | None = None,
+    update: Update = Update.READ_ONLY,
+    internal: bool = False,
+) -> ConfigDef:
+    """A config that says who may come in, what they may do or use, or with what key to encrypt.
+
+    kbroker does none of it, and whoever set it would believe that it does: anything but the default, which
+    promises nothing, is refused. How such a thing is done in detail (ciphers, time limits) is ``accepted``.
+    Once it does something, it is ``honoured``.
+    """
+    return ConfigDef(name, type_, default, validator, doc, update, False, (), internal, True)
 
 
 def table(*parts: Iterable[ConfigDef]) -> dict[str, ConfigDef]:

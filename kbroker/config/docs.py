@@ -58,6 +58,11 @@ So that Kafka's files and tools work unchanged, kbroker knows the rest of Kafka'
 shows them, and they change nothing.
 """
 
+_REFUSED = """\
+These promise protection that kbroker does not give yet. A broker that took them would run open, so it does
+not start, nor take them at run time, unless they are at their default.
+"""
+
 _CHANGES = {Update.READ_ONLY: "", Update.PER_BROKER: "broker", Update.CLUSTER_WIDE: "broker, cluster"}
 
 
@@ -90,22 +95,25 @@ def _sections() -> Iterator[str]:
         (_cells(each) for each in CLIENT_METRICS_CONFIGS.values()),
     )
     yield f"\n## Loggers\n\n{_LOGGERS}"
-    yield f"## Accepted without effect\n\n{_ACCEPTED}"
+    yield f"## Refused\n\n{_REFUSED}"
+    yield from _in_kafka(each for each in BROKER_CONFIGS.values() if each.protects)
+    yield f"\n## Accepted without effect\n\n{_ACCEPTED}"
     for title, definitions in (
         ("Topics", TOPIC_CONFIGS),
         ("Groups", GROUP_CONFIGS),
         ("Broker", BROKER_CONFIGS),
     ):
         yield f"### {title}\n"
-        yield from _table(
-            ("config", "type", "default", "meaning in Kafka"),
-            (
-                (f"`{each.name}`", each.type.name.lower(), _default(each), each.doc)
-                for each in definitions.values()
-                if not each.applies
-            ),
-        )
+        yield from _in_kafka(each for each in definitions.values() if not each.applies and not each.protects)
         yield ""
+
+
+def _in_kafka(definitions: Iterable[ConfigDef]) -> Iterator[str]:
+    """What configs that do nothing here do in Kafka."""
+    return _table(
+        ("config", "type", "default", "meaning in Kafka"),
+        ((f"`{each.name}`", each.type.name.lower(), _default(each), each.doc) for each in definitions),
+    )
 
 
 def _honoured(definitions: Iterable[ConfigDef]) -> list[ConfigDef]:

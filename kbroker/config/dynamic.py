@@ -17,6 +17,7 @@ from typing import Protocol
 from kbroker.config import checks, loggers
 from kbroker.config.broker_configs import BROKER_CONFIGS
 from kbroker.config.definition import LIST, ConfigDef, InvalidConfig, to_text
+from kbroker.config.protection import broken_promises
 from kbroker.config.resources import (
     Change,
     Operation,
@@ -297,6 +298,9 @@ def _unknown_type(type_: int) -> ApiError:
 def _valid(configs: Mapping[str, str]) -> dict[str, str]:
     """Without what an older or newer kbroker stored and this one cannot take."""
     valid: dict[str, str] = {}
+    promised = broken_promises(configs)
+    if promised:
+        logger.warning("altered at run time, but without effect: %s", promised)
     for name, text in configs.items():
         definition = BROKER_CONFIGS.get(name)
         try:

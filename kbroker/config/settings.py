@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS
 from kbroker.config.definition import ConfigDef, ConfigValue, InvalidConfig
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
+from kbroker.config.protection import broken_promises
 from kbroker.config.resource_configs import GROUP_CONFIGS
 from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.storage.config import LogConfig
@@ -82,13 +83,13 @@ class Settings:
     ) -> Settings:
         """Merge and check what the file, the environment and the command line say. Raises SettingError."""
         static: dict[str, str] = {}
-        unknown: list[str] = []
+        unknown: dict[str, str] = {}
         if file is not None:
             path = Path(file)
             settings = files.read(path)
             if files.is_properties(path):
                 # Kafka ignores names it does not know (plug-ins', say); its files are taken as they are.
-                unknown = [name for name in settings if name not in BROKER_CONFIGS]
+                unknown = {name: value for name, value in settings.items() if name not in BROKER_CONFIGS}
                 settings = {name: value for name, value in settings.items() if name in BROKER_CONFIGS}
             _merge(static, settings, str(path))
         _merge(static, _from_environment(environ or {}), "the environment")
@@ -99,6 +100,7 @@ class Settings:
         if advertise is not None:
             advertised = advertise_first(_typed_list("listeners", static.get("listeners")), advertise)
             _merge(static, {"advertised.listeners": advertised}, "the command line")
+        _check_protection(static | unknown)
         loaded = cls(static, _warning(static, unknown))
         loaded._check()
         return loaded
@@ -279,7 +281,14 @@ def _hint(name: str, known: Mapping[str, object]) -> str:
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
-def _warning(static: Mapping[str, str], unknown: list[str]) -> str | None:
+def _check_protection(configs: Mapping[str, str]) -> None:
+    controllers = _typed_list("controller.listener.names", configs.get("controller.listener.names"))
+    problem = broken_promises(configs, {name.upper() for name in controllers})
+    if problem:
+        raise SettingError(problem)
+
+
+def _warning(static: Mapping[str, str], unknown: Collection[str]) -> str | None:
     idle = sorted(name for name in static if not BROKER_CONFIGS[name].applies)
     parts = [f"set, but without effect in kbroker: {', '.join(idle)}"] if idle else []
     if unknown:

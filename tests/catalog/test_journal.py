@@ -179,3 +179,24 @@ def test_a_closed_journal_touches_no_file(tmp_path: Path) -> None:
         journal.forget(1)
     assert (tmp_path / "other").read_bytes() == b"other"
     assert entries(tmp_path) == [(1, payload(1))]
+
+
+def test_a_journal_that_gets_no_descriptor_keeps_none_and_can_be_opened_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_open = os.open
+    given: list[int] = []
+
+    def open_once(path: Path, *arguments: int) -> int:
+        if given:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        given.append(really_open(path, *arguments))
+        return given[0]
+
+    monkeypatch.setattr(os, "open", open_once)
+    with pytest.raises(CatalogFull):
+        Journal(tmp_path, NAMES)
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(given[0])
+    Journal(tmp_path, NAMES).close()

@@ -117,11 +117,15 @@ class Workload:
         self.tried.setdefault(key, []).append(value)
         try:
             appended = log.append_as_leader(data, NOW)
-            acknowledge(appended)
+            self._acknowledge(appended)
         except (StorageError, OSError):
             return False
         self.acknowledged.setdefault(key, {})[appended.base_offset] = value
         return True
+
+    def _acknowledge(self, appended: Appended) -> None:
+        if appended.durable is not None:
+            appended.durable.result()
 
     def _append_run(self, log: Log, values: list[str]) -> None:
         """In one write; if that fails, one by one."""
@@ -140,11 +144,6 @@ class Workload:
 
     def _control(self, log: Log, *, commit: bool) -> None:
         self._quietly(lambda: log.append_control(7, 0, commit=commit, coordinator_epoch=0, now_ms=NOW))
-
-
-def acknowledge(appended: Appended) -> None:
-    if appended.durable is not None:
-        appended.durable.result()
 
 
 def check(workload: Workload) -> None:

@@ -18,10 +18,20 @@ from tests.support.raw_client import RawClient
 
 
 class ServerProcess:
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None, module: str = "kbroker") -> None:
-        """`module`: what to run, if it is kbroker with something of the test's own."""
+    def __init__(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        module: str = "kbroker",
+        descriptors: int | None = None,
+    ) -> None:
+        """`module`: what to run, if it is kbroker with something of the test's own.
+
+        `descriptors`: how many it may have open at most.
+        """
         self.arguments = arguments
         self.module = module
+        self.descriptors = descriptors
         self.env = {**os.environ, **(env or {})}
         self.address = ("", 0)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -31,6 +41,8 @@ class ServerProcess:
         command = [sys.executable, "-m", self.module, "serve", *self.arguments]
         if "--port" not in self.arguments:
             command += ["--port", str(self.address[1])]
+        if self.descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {self.descriptors} && exec "$@"', "sh", *command]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=self.env
         )

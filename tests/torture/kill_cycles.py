@@ -38,10 +38,11 @@ class Outcome(NamedTuple):
         return not (self.lost or self.duplicated or self.unknown or self.out_of_order)
 
 
-class _Load(threading.Thread):
+class Load(threading.Thread):
     """One producer that sends numbered records to one partition until told to stop."""
 
-    def __init__(self, bootstrap: str, partition: int, idempotent: bool) -> None:
+    def __init__(self, bootstrap: str, partition: int, idempotent: bool, **more: int) -> None:
+        """`more`: settings of the producer, with _ for the dots."""
         super().__init__(daemon=True)
         self.partition = partition
         self.sent = 0
@@ -59,6 +60,7 @@ class _Load(threading.Thread):
                 "reconnect.backoff.max.ms": 50,
                 "message.timeout.ms": 60_000 if idempotent else 2_000,
                 "log_level": 0,
+                **{name.replace("_", "."): value for name, value in more.items()},
             }
         )
 
@@ -92,21 +94,21 @@ def run(
 ) -> Outcome:
     chance = random.Random(seed)
     with ServerProcess("--data", str(data), *arguments) as server:
-        _create_topic(server.bootstrap)
-        loads = [_Load(server.bootstrap, partition, idempotent) for partition in range(PARTITIONS)]
+        create_topic(server.bootstrap)
+        loads = [Load(server.bootstrap, partition, idempotent) for partition in range(PARTITIONS)]
         for load in loads:
             load.start()
         for _ in range(cycles):
-            _let_pass(loads, chance)
+            let_pass(loads, chance)
             server.kill()
             server.start()
         for load in loads:
             load.stop()
-        found = {load.partition: _read(server.bootstrap, load.partition) for load in loads}
-    return _judge(loads, found, idempotent, cycles)
+        found = {load.partition: read(server.bootstrap, load.partition) for load in loads}
+    return judge(loads, found, idempotent, cycles)
 
 
-def _let_pass(loads: list[_Load], chance: random.Random) -> None:
+def let_pass(loads: list[Load], chance: random.Random) -> None:
     """Wait until something more was acknowledged, then a random moment longer."""
     before = sum(len(load.acknowledged) for load in loads)
     deadline = time.monotonic() + 30
@@ -116,7 +118,7 @@ def _let_pass(loads: list[_Load], chance: random.Random) -> None:
     time.sleep(chance.random() * 0.1)
 
 
-def _create_topic(bootstrap: str) -> None:
+def create_topic(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     # Small segments, so that rolls, indexes and snapshots are hit by the kills too.
     config = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
@@ -124,7 +126,7 @@ def _create_topic(bootstrap: str) -> None:
     created.result(30)
 
 
-def _read(bootstrap: str, partition: int) -> list[int]:
+def read(bootstrap: str, partition: int) -> list[int]:
     """The numbers in a partition, in their order."""
     consumer = Consumer(
         {
@@ -157,7 +159,7 @@ def _read(bootstrap: str, partition: int) -> list[int]:
         consumer.close()
 
 
-def _judge(loads: list[_Load], found: dict[int, list[int]], idempotent: bool, cycles: int) -> Outcome:
+def judge(loads: list[Load], found: dict[int, list[int]], idempotent: bool, cycles: int) -> Outcome:
     acknowledged = lost = duplicated = unknown = out_of_order = extra = 0
     for load in loads:
         numbers = found[load.partition]

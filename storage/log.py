@@ -446,6 +446,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             self.log_start_offset = min(self.log_start_offset, end_offset)
             if self.first_dirty_offset is not None:
                 self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
+            self.compacted_offset = min(self.compacted_offset, end_offset)
             self._context.publish()
             self._cut(place, end_offset)
         except OSError as error:

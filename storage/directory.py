@@ -127,10 +127,12 @@ class LogDirectory:
         cluster_id: str | None = None,
         node_id: int = 1,
         runner: Runner | None = None,
+        all_written: bool = False,
     ) -> LogDirectory:
         """Lock and open a directory, new or used; recover its partitions if it was not closed.
 
-        `runner`: where logs are compacted; else in a process of its own.
+        `runner`: where logs are compacted; else in a process of its own. `all_written`: nothing that was
+        written to it can be missing; else that is so if the machine has not gone down since.
         """
         files = files if files is not None else Files()
         path = os.path.abspath(path)
@@ -153,6 +155,7 @@ class LogDirectory:
                 settings=settings or DirectoryConfig(),
                 runner=runner or ProcessRunner(),
             )
+            directory._all_written = all_written
             directory._start()
         except BaseException:
             lock.close()
@@ -162,7 +165,7 @@ class LogDirectory:
     def _start(self) -> None:
         clean = take_clean_mark(self._files, self.path)
         boot_id = self._files.boot_id()
-        self._all_written = clean or (bool(boot_id) and self._files.lock_note(self._lock) == boot_id)
+        self._all_written |= clean or (bool(boot_id) and self._files.lock_note(self._lock) == boot_id)
         self._find_partitions()
         try:
             self._checkpointer.read()

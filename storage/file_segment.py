@@ -169,6 +169,13 @@ class FileSegment(Segment):
             self._bytes_since_index_entry = 0
         self._bytes_since_index_entry += size
 
+    def note_damage(self, damage: Damage) -> None:
+        """An index entry for the batch behind it: who looks for that need not pass over the damage."""
+        self.corrupt.append(damage)
+        if damage.end < self.size_bytes:
+            self.index.append(damage.next_offset - self.base_offset, damage.end)
+            self._bytes_since_index_entry = 0
+
     def note_timestamp(self, header: BatchHeader) -> None:
         """Of a batch that stands in the `.log` behind the last index entry."""
         if self._timestamps_known and header.max_timestamp > self.max_timestamp:

@@ -25,7 +25,7 @@ from kbroker.protocol.records import BatchHeader, RecordError
 from kbroker.storage import chain, leader_epochs, names
 from kbroker.storage.batch_scan import CHUNK_BYTES, scan
 from kbroker.storage.compaction import leftovers
-from kbroker.storage.damage import Loss, damage_at, has_batch_behind, offsets_at
+from kbroker.storage.damage import Loss, has_batch_behind, offsets_at
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
 from kbroker.storage.file_segment import Damage, FileSegment
@@ -36,6 +36,7 @@ from kbroker.storage.log_reader import LogReader
 from kbroker.storage.producer_state import ProducerStates
 from kbroker.storage.set_aside import set_aside
 from kbroker.storage.snapshots import Snapshots
+from kbroker.storage.walk import Batch, Lost, Tail, gap, walk
 
 logger = logging.getLogger("kbroker.storage")
 
@@ -328,10 +329,12 @@ class _Loader:
     def _recover(self, recovery_point: int) -> None:
         """Check everything from `recovery_point` on, and make again what is derived from it."""
         loaded = self._loaded
-        loaded.epochs.truncate_from_end(recovery_point)
-        loaded.snapshots.remove_above(recovery_point, keep=self._recovery_point)
         newest = loaded.snapshots.newest(loaded.log_start_offset, recovery_point)
         snapshot = newest[0] if newest is not None else None
+        if newest is None:
+            recovery_point = 0  # all of it is scanned, so that nothing else need be trusted either
+        loaded.epochs.truncate_from_end(recovery_point)
+        loaded.snapshots.remove_above(recovery_point, keep=self._recovery_point)
         if newest is not None:
             loaded.producers.load(newest[1], newest[0])
         known = loaded.log_start_offset if snapshot is None else max(snapshot, loaded.log_start_offset)
@@ -405,8 +408,7 @@ class _Loader:
                         loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
     def _gap(self, expected: int, offset: int) -> bool:
-        """Whether something is missing before `offset`: only compaction leaves gaps."""
-        return offset > max(expected, self._options.compacted_offset)
+        return gap(expected, offset, self._options.compacted_offset)
 
     def _was_there(self, offset: int) -> bool:
         """Whether what began at `offset` was in the file once, so that it cannot be a write that failed."""
@@ -477,61 +479,42 @@ class _Loader:
         """
         segments = self._loaded.segments
         following = segments.index(segment) + 1
-        limit = segments[following].base_offset if following < len(segments) else None
-        while True:
-            try:
-                for start, header, batch in scan(self._files, segment.handle, position, segment.size_bytes):
-                    if header.base_offset != expected:
-                        self._check_place(segment, start, header, expected)
-                        expected = header.base_offset
-                    visit(start, header, batch)
-                    expected = header.next_offset
-                    position = start + header.size_bytes
-                break
-            except RecordError as error:
-                damage = None
-                if self._was_there(expected):
-                    damage = damage_at(
-                        self._files, segment.handle, segment.size_bytes, position, expected, limit
-                    )
-                if damage is None:
-                    self._lose_last(segment, position, expected)
-                    logger.warning(
-                        "%s: the log ends at offset %d (%s at position %d: %s)",
-                        self._name,
-                        expected,
-                        os.path.basename(segment.file.path),
-                        position,
-                        error,
-                    )
-                    return position, expected
-                reason = f"damaged up to position {damage.end}: {error}"
-                if damage.end == segment.size_bytes:
-                    self._set_aside(segment, position)
-                    damage = Damage(position, position, damage.next_offset)
-                self._keep_apart(segment, damage, expected, reason)
+        for event in walk(
+            self._files,
+            segment.handle,
+            segment.size_bytes,
+            position,
+            expected,
+            limit=segments[following].base_offset if following < len(segments) else None,
+            compacted_offset=self._options.compacted_offset,
+        ):
+            if isinstance(event, Batch):
+                visit(*event)
+                position, expected = event.position + event.header.size_bytes, event.header.next_offset
+            elif isinstance(event, Lost) and self._was_there(event.expected):
+                damage = event.damage
+                if damage.start < damage.end == segment.size_bytes:
+                    self._set_aside(segment, damage.start)
+                    damage = Damage(damage.start, damage.start, damage.next_offset)
+                self._keep_apart(segment, damage, event.expected, event.reason)
                 position, expected = damage.end, damage.next_offset
-        if limit is not None and self._was_there(expected):
-            self._check_gap(segment, expected, limit)
-            expected = max(expected, limit) if self._gap(expected, limit) else expected
+            else:
+                if isinstance(event, Tail):
+                    self._lose_last(segment, position, expected)
+                self._report_end(segment, position, expected, event.reason)
+                break
         return position, expected
 
-    def _check_place(self, segment: FileSegment, start: int, header: BatchHeader, expected: int) -> None:
-        """A batch does not have the offset that is due, which no checksum covers: is that its own fault?"""
-        position = start + header.size_bytes
-        try:
-            _, following, _ = next(scan(self._files, segment.handle, position, segment.size_bytes))
-        except (RecordError, StopIteration):
-            following = None
-        wrong = header.base_offset < expected
-        if following is not None:
-            wrong |= following.base_offset < header.next_offset
-        gap = self._gap(expected, header.base_offset)
-        if wrong or (gap and (not self._was_there(expected) or following is None)):
-            raise RecordError(f"offset {header.base_offset} where {expected} is due")
-        if gap:
-            damage = Damage(start, start, header.base_offset)
-            self._keep_apart(segment, damage, expected, "they are missing")
+    def _report_end(self, segment: FileSegment, position: int, expected: int, reason: str) -> None:
+        name = os.path.basename(segment.file.path)
+        logger.warning(
+            "%s: the log ends at offset %d (%s at position %d: %s)",
+            self._name,
+            expected,
+            name,
+            position,
+            reason,
+        )
 
     # what is lost
 
@@ -543,7 +526,7 @@ class _Loader:
 
     def _keep_apart(self, segment: FileSegment, damage: Damage, expected: int, reason: str) -> None:
         """Offsets from `expected` on are lost: whoever reads them is told."""
-        segment.corrupt.append(damage)
+        segment.note_damage(damage)
         first_offset = max(expected, self._loaded.log_start_offset)
         if first_offset < damage.next_offset:
             place = f"{os.path.basename(segment.file.path)} at position {damage.start}"

@@ -206,6 +206,8 @@ def _adopt(topics: list[_Found], root: str, target: str, catalog: _Catalog, *, i
             if not os.path.exists(os.path.join(root, names.CLEAN_SHUTDOWN)):
                 # Its last batches may be torn: the next start must look.
                 files.unlink_if_exists(os.path.join(target, names.CLEAN_SHUTDOWN))
+        gaps = zip(sorted(topic.partitions), topic.reports, strict=True)
+        adoption.note_gaps(files, target, {(topic.name, number): report.last_gap for number, report in gaps})
         catalog.insert(topic, topic_id)
         note(f"{topic.name}: {plural(len(topic.partitions), 'partition')} imported")
 

@@ -217,6 +217,9 @@ def test_a_wrong_bit_in_a_batch_costs_that_batch_after_a_kill(
     assert lost == reported(file_storage) == {number}
     assert found == {offset: value(offset) for offset in range(COUNT) if offset != number}
     assert file_storage.log(**ONE_SEGMENT).log_end_offset == COUNT
+    for offset in range(number + 1, COUNT):  # also when nobody remembers the damage
+        file_storage.reopen()
+        assert records_in(read(file_storage.log(**ONE_SEGMENT), offset))[0].offset == offset
 
 
 def test_a_batch_of_a_later_epoch_behind_damage_is_found(file_storage: Storage) -> None:

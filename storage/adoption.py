@@ -73,7 +73,7 @@ def take_offsets(files: Files, source: str, target: str, partitions: Iterable[tu
 
 
 def note_gaps(files: Files, directory: str, gaps: Mapping[tuple[str, int], int]) -> None:
-    """Remember up to where offsets were missing when a partition was adopted: by compaction, not by damage."""
+    """Remember up to where offsets were missing when a partition was adopted: compaction did that."""
     name = names.COMPACTED_OFFSETS
     try:
         known = checkpoints.read_checked(files, directory, name)

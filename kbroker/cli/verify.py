@@ -80,6 +80,7 @@ def _check(directory: str, arguments: argparse.Namespace) -> _Findings:
         if whole:
             problems += _checkpoint_problems(expectations)
             problems += _catalog_problems(root, reports, expectations)
+            problems += _journal_problems(root)
     return _Findings(root, reports, problems, notes)
 
 
@@ -175,6 +176,32 @@ def _catalog_problems(root: str, reports: list[PartitionReport], expectations: E
             offsets = f"{expected.start_offset or 0} to {(expected.end_offset or 0) - 1}"
             text = f"offsets {offsets} are lost: its directory is missing"
             found.append(_row(names.partition_directory(*key), "-", "records", text))
+    return found
+
+
+def _journal_problems(root: str) -> list[Row]:
+    """Changes that were acknowledged and have got neither into the catalog nor into the journals."""
+    import sqlite3
+    from contextlib import closing
+    from pathlib import Path
+
+    from kbroker.catalog import facts, journal, stored
+    from kbroker.data_directory import CATALOG
+
+    path = os.path.join(root, CATALOG)
+    if not os.path.exists(path):
+        return []
+    found: list[Row] = []
+    for names, fact in (
+        (stored.OFFSET_JOURNALS, stored.OFFSETS_FOLDED),
+        (stored.TRANSACTION_JOURNALS, stored.TRANSACTIONS_FOLDED),
+    ):
+        try:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+                folded = facts.number(connection, fact)
+        except sqlite3.Error:
+            return found  # that was told before
+        found += [_row("-", name, "journal", text) for name, text in journal.check(Path(root), names, folded)]
     return found
 
 

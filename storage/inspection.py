@@ -49,6 +49,7 @@ class PartitionReport:
     start_offset: int = 0  # of the first segment
     end_offset: int = 0
     latest_epoch: int = -1
+    latest_producer_id: int = -1
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     last_gap: int = 0  # where the last batch begins before which offsets are missing
@@ -199,6 +200,7 @@ class _Inspection:
                     report.end_offset = header.next_offset
                     report.batches += 1
                     report.latest_epoch = max(report.latest_epoch, header.partition_leader_epoch)
+                    report.latest_producer_id = max(report.latest_producer_id, header.producer_id)
                     self._progress(header.size_bytes)
                     continue
                 whole = False

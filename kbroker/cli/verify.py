@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.cli import FOUND, OK, offline
@@ -23,7 +24,11 @@ that was not clean, such as a torn end, is a note.
 
 --repair makes indexes and snapshots again and cuts a torn end, as a start after a crash does. Records that
 are damaged stay where they are, and only they are lost; what is cut off a log, but for a torn last batch, is
-kept beside it in a file that ends in .cut. Exit code 4: something is lost, and it says which offsets."""
+kept beside it in a file that ends in .cut. Exit code 4: something is lost, and it says which offsets.
+
+--rebuild-catalog makes a new catalog.sqlite where it is missing or damaged: the topics of the partitions that
+are there, with their ids and records. Configs, committed offsets, groups, transactions, and topics and
+partitions that never had a record do not stand in these files, and are lost."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,6 +41,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("directory", nargs="?", default="./data", metavar="DIR", help="default ./data")
     parser.add_argument("--records", action="store_true", help="also decompress and read every record")
     parser.add_argument("--repair", action="store_true", help="put in order what can be")
+    parser.add_argument(
+        "--rebuild-catalog",
+        action="store_true",
+        help="make a new catalog of the partitions, if it is missing or damaged",
+    )
     add_output_options(parser)
     parser.set_defaults(run=run)
 
@@ -44,6 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
         raise CommandFailed(f"{arguments.directory} is no directory")
+    if arguments.rebuild_catalog:
+        from kbroker.cli.rebuild_catalog import rebuild_catalog
+
+        rebuild_catalog(directory)
     found = _check(directory, arguments)
     repaired = False
     lost: list[dict[str, Any]] = []
@@ -147,15 +161,18 @@ def _catalog_problems(root: str, reports: list[PartitionReport], expectations: E
     """Where the catalog, the checkpoints and the directories disagree about topics."""
     import sqlite3
 
-    from kbroker.data_directory import CATALOG
+    from kbroker.data_directory import CATALOG, catalog_problem
     from kbroker.storage import names
 
     path = os.path.join(root, CATALOG)
     topics: dict[str, tuple[bytes, int]] = {}
     found: list[Row] = []
     try:
-        if os.path.exists(path):
-            topics, answer = _read_catalog(path)
+        problem = catalog_problem(Path(root)) if offline.was_kbrokers(root) else None
+        if problem is not None:
+            found.append(_row("-", CATALOG, "catalog", "it is missing or empty: see --rebuild-catalog"))
+        elif os.path.exists(path):
+            topics, answer = read_catalog(path)
             if answer != "ok":
                 found.append(_row("-", CATALOG, "catalog", answer))
     except sqlite3.Error as error:
@@ -183,7 +200,6 @@ def _journal_problems(root: str) -> list[Row]:
     """Changes that were acknowledged and have got neither into the catalog nor into the journals."""
     import sqlite3
     from contextlib import closing
-    from pathlib import Path
 
     from kbroker.catalog import facts, journal, stored
     from kbroker.data_directory import CATALOG
@@ -205,7 +221,7 @@ def _journal_problems(root: str) -> list[Row]:
     return found
 
 
-def _read_catalog(path: str) -> tuple[dict[str, tuple[bytes, int]], str]:
+def read_catalog(path: str) -> tuple[dict[str, tuple[bytes, int]], str]:
     """Ids and numbers of partitions of the topics, and what SQLite thinks of the file."""
     import sqlite3
 

@@ -47,8 +47,10 @@ def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Director
     except (OSError, StorageError) as error:
         raise DataDirectoryError(f"cannot use the data directory {path}: {error}") from error
     try:
-        return logs, Database(path / CATALOG, sync_full=fsync)
-    except (OSError, CatalogError, sqlite3.Error) as error:
+        database = Database(path / CATALOG, sync_full=fsync)
+        _check_cluster(path, database)
+        return logs, database
+    except (OSError, CatalogError, sqlite3.Error, DataDirectoryError) as error:
         raise refused(settings, logs, error) from error
 
 
@@ -63,11 +65,32 @@ def catalog_problem(path: Path) -> str | None:
     cluster_id = read_meta_properties(Files(), str(path)).get("cluster.id")
     if cluster_id is None:
         return None
-    what = "is empty" if catalog.exists() else "is missing"
+    return _lost(path, cluster_id, "is empty" if catalog.exists() else "is missing")
+
+
+def _lost(path: Path, cluster_id: str, what: str) -> str:
     return (
         f"it belongs to the cluster {cluster_id}, but its catalog, {CATALOG}, {what}. "
         f"{_ADVICE.format(path=path)}. ('kbroker import' adopts the data of an Apache Kafka.)"
     )
+
+
+def _check_cluster(path: Path, database: Database) -> None:
+    """A catalog that does not know its cluster is new: it lost what was in it, or topics were imported."""
+    from kbroker.catalog import facts, topics
+    from kbroker.storage.directory_marks import read_meta_properties
+    from kbroker.storage.files import Files
+
+    if "cluster.id" in facts.load(database):
+        return
+    cluster_id = read_meta_properties(Files(), str(path)).get("cluster.id")
+    if cluster_id is None:
+        return
+    if not topics.load(database):
+        raise DataDirectoryError(
+            f"cannot use the data directory {path}: {_lost(path, cluster_id, 'has nothing in it')}"
+        )
+    facts.save(database, "cluster.id", cluster_id).result()
 
 
 def refused(settings: Settings, logs: Directory, error: Exception) -> DataDirectoryError:

@@ -28,7 +28,7 @@ def leave_clean_mark(files: Files, directory: str) -> None:
 def read_meta_properties(files: Files, directory: str) -> dict[str, str]:
     """Empty if there are none."""
     try:
-        text = files.read_bytes(os.path.join(directory, names.META_PROPERTIES)).decode()
+        text = files.read_bytes(os.path.join(directory, names.META_PROPERTIES)).decode(errors="replace")
     except FileNotFoundError:
         return {}
     lines = (line.strip() for line in text.splitlines())

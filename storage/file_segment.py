@@ -171,7 +171,8 @@ class FileSegment(Segment):
 
     def note_damage(self, damage: Damage) -> None:
         """An index entry for the batch behind it: who looks for that need not pass over the damage."""
-        self.corrupt.append(damage)
+        if damage not in self.corrupt:
+            self.corrupt.append(damage)
         if damage.end < self.size_bytes:
             self.index.append(damage.next_offset - self.base_offset, damage.end)
             self._bytes_since_index_entry = 0

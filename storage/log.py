@@ -14,6 +14,7 @@ import errno
 import logging
 import os
 
+from kbroker.protocol.records import CorruptRecord
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.abstract_log import AbstractLog
 from kbroker.storage.cold_reads import ColdReads
@@ -337,6 +338,10 @@ class PartitionLog(AbstractLog[FileSegment]):
             place = self._place_of_limit(limit, wait)
             index = self._segment_index(offset)
             found = self._reader.read(self._segments, index, wanted, place, wait=wait, loaded=loaded)
+        if found is not None and found.next_offset > limit:
+            raise CorruptRecord(
+                f"{self}: a batch at offset {offset} says that it ends at {found.next_offset}"
+            )
         limits = (self.high_watermark, self.last_stable_offset, self.log_start_offset)
         if found is None or not found.data:
             return Slice((), 0, *limits, (), offset)

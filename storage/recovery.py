@@ -149,10 +149,8 @@ class _Loader:
         """Trust nothing that is derived from the log behind `offset`, where a segment begins."""
         loaded = self._loaded
         loaded.producers = ProducerStates()
-        loaded.losses.clear()
         self._scanned = False
         for segment in loaded.segments:
-            segment.corrupt = []
             if segment.base_offset >= offset:
                 segment.reset_aborted()
         self._recover(offset)
@@ -528,7 +526,8 @@ class _Loader:
         """Offsets from `expected` on are lost: whoever reads them is told."""
         segment.note_damage(damage)
         first_offset = max(expected, self._loaded.log_start_offset)
-        if first_offset < damage.next_offset:
+        known = any(loss.first_offset == first_offset for loss in self._loaded.losses)
+        if first_offset < damage.next_offset and not known:
             place = f"{os.path.basename(segment.file.path)} at position {damage.start}"
             self._loaded.losses.append(Loss(first_offset, damage.next_offset, f"{place}: {reason}"))
 

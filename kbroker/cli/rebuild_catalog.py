@@ -60,7 +60,8 @@ def _is_well(path: str) -> bool:
     if not os.path.exists(path) or not os.path.getsize(path):
         return False
     try:
-        return read_catalog(path)[1] == "ok"
+        topics, answer = read_catalog(path)
+        return bool(topics) and answer == "ok"
     except sqlite3.Error:
         return False
 

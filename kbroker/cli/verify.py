@@ -187,6 +187,9 @@ def _catalog_problems(root: str, reports: list[PartitionReport], expectations: E
         if topic_id is not None and report.topic_id and topic_id != report.topic_id:
             text = "it belongs to another topic id than the catalog's topic of this name"
             found.append(_row(name, names.PARTITION_METADATA, "identity", text))
+        if topic_id is not None and report.topic_id is None and report.segments and not report.problems:
+            text = "it is missing: nothing tells that these are the records of the topic of this name"
+            found.append(_row(name, names.PARTITION_METADATA, "identity", text))
     for key in expectations.with_records():
         if key not in present and (not topics or key[1] < topics.get(key[0], (b"", 0))[1]):
             expected = expectations.of(key)

@@ -29,8 +29,9 @@ from kbroker.storage.flusher import Flusher
 from kbroker.storage.interface import PartitionSize
 from kbroker.storage.log import PartitionLog
 from kbroker.storage.log_context import LogContext
+from kbroker.storage.partition_files import LoadOptions
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
-from kbroker.storage.recovery import LoadOptions, load
+from kbroker.storage.recovery import load
 from kbroker.storage.removal import Removal
 from kbroker.storage.worker import Worker
 

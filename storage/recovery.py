@@ -22,17 +22,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kbroker.protocol.records import BatchHeader, RecordError
-from kbroker.storage import chain, leader_epochs, names
+from kbroker.storage import chain, names
 from kbroker.storage.batch_scan import CHUNK_BYTES, scan
-from kbroker.storage.compaction import leftovers
 from kbroker.storage.damage import Loss, has_batch_behind, offsets_at
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
 from kbroker.storage.file_segment import Damage, FileSegment
-from kbroker.storage.files import TEMPORARY_SUFFIX, Files
-from kbroker.storage.index import Index
+from kbroker.storage.files import Files
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.log_reader import LogReader
+from kbroker.storage.partition_files import LoadOptions, PartitionFiles
 from kbroker.storage.producer_state import ProducerStates
 from kbroker.storage.set_aside import set_aside
 from kbroker.storage.snapshots import Snapshots
@@ -55,21 +54,6 @@ class Loaded:
     losses: list[Loss] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """What the checkpoints say of a partition; None: nothing."""
-
-    clean: bool
-    all_written: bool  # nothing that was written can be missing: the machine did not go down
-    recovery_point: int | None
-    high_watermark: int | None
-    log_start_offset: int | None
-    compacted_offset: int  # below it offsets may be missing
-    now_ms: int
-    producer_id_expiration_ms: int
-    index_interval_bytes: int
-
-
 def load(
     files: Files,
     descriptors: Descriptors,
@@ -90,17 +74,14 @@ class _Loader:
         failed: Callable[[OSError], StorageError],
     ) -> None:
         self._files = files
-        self._descriptors = descriptors
         self._directory = directory
         self._options = options
-        self._failed = failed
+        self._found = PartitionFiles(files, descriptors, directory, options, failed)
         self._name = os.path.basename(directory)
         self._epochs_known = False  # up to where scanning began
         self._scanned = False
-        self._given_up: set[int] = set()  # the segments that were being deleted
-        self._ends = {end for end in (options.recovery_point, options.high_watermark) if end is not None}
         # Everything below was there. Of two witnesses who disagree the lower one claims less.
-        self._recovery_point = min(self._ends, default=0)
+        self._recovery_point = min(options.ends, default=0)
         # And below here what is derived from it was on disk, too.
         self._derived_point = (
             self._recovery_point if options.clean else min(self._recovery_point, options.recovery_point or 0)
@@ -110,11 +91,11 @@ class _Loader:
 
     def load(self) -> Loaded:
         loaded = self._loaded
-        present = self._present_files()
-        loaded.segments = self._make_segments(present)
-        loaded.epochs = self._read_epochs(present)
-        loaded.snapshots = Snapshots(self._files, self._directory, present)
-        loaded.log_start_offset = self._find_start()
+        found = self._found
+        found.look()
+        loaded.segments, loaded.epochs, loaded.snapshots = found.segments, found.epochs, found.snapshots
+        loaded.log_start_offset = found.find_start()
+        self._epochs_known = found.epochs_known
         if not loaded.segments:
             loaded.log_end_offset = loaded.log_start_offset
             if loaded.log_start_offset < self._recovery_point:
@@ -155,106 +136,6 @@ class _Loader:
                 segment.reset_aborted()
         self._recover(offset)
 
-    # what is there
-
-    def _present_files(self) -> dict[str, int]:
-        """The files and their sizes, once what a crash left half done is settled."""
-        present = self._files.sizes(self._directory)
-        for name in sorted(present):
-            if name.endswith((names.DELETED, TEMPORARY_SUFFIX)):
-                given_up = names.offset_of(name, names.LOG + names.DELETED)
-                self._given_up |= set() if given_up is None else {given_up}
-                self._remove(name)
-                del present[name]
-        if any(name.endswith((names.CLEANED, names.SWAP)) for name in present):
-            leftovers.settle(self._files, self._directory, set(present))
-            present = self._files.sizes(self._directory)
-        return present
-
-    def _find_start(self) -> int:
-        """The log start offset, of which the checkpoint, the epochs and the first segment are witnesses."""
-        segments, known = self._loaded.segments, self._options.log_start_offset
-        first = segments[0].base_offset if segments else None
-        entries = self._loaded.epochs.entries()
-        oldest = entries[0][1] if entries else None
-        if known is None:
-            return first or 0
-        if known > max(self._ends, default=known):
-            logger.error("%s: it cannot start at offset %d, behind its end", self._name, known)
-            known = first or 0
-        elif self._options.clean and oldest is not None and first is not None and first <= oldest < known:
-            logger.error("%s: it starts at %d or at %d: taken to be the lower", self._name, known, oldest)
-            known = oldest
-        if first is None or known >= first:
-            return known
-        if (self._given_up and not self._options.clean) or (oldest is not None and oldest >= first):
-            return first  # the checkpoint had not heard of it
-        segments.insert(0, self._empty_segment(known))
-        return known
-
-    def _make_segments(self, present: dict[str, int]) -> list[FileSegment]:
-        offsets = sorted(
-            offset for name in present if (offset := names.offset_of(name, names.LOG)) is not None
-        )
-        segments = []
-        for base_offset in offsets:
-            segment = self._segment(base_offset)
-            stem = f"{base_offset:020d}"
-            segment.size_bytes = present[stem + names.LOG]
-            for index, suffix in ((segment.index, names.INDEX), (segment.time_index, names.TIME_INDEX)):
-                index.use_disk(present.get(stem + suffix, 0) // index.entry_bytes)
-            if stem + names.TRANSACTION_INDEX in present:
-                segment.expect_aborted_on_disk()
-            segment.forget_timestamps()
-            segments.append(segment)
-        if segments:
-            # Kafka's active segment has indexes that end in zeros.
-            _drop_zeros(segments[-1].index, column=1)
-            _drop_zeros(segments[-1].time_index, column=0)
-        orphans = set()
-        for name in present:
-            for suffix in (names.INDEX, names.TIME_INDEX, names.TRANSACTION_INDEX):
-                offset = names.offset_of(name, suffix)
-                if offset is not None and f"{offset:020d}{names.LOG}" not in present:
-                    logger.warning("%s: removing %s, which has no log file", self._name, name)
-                    self._remove(name)
-                    orphans.add(offset)
-        if self._options.all_written:
-            # Nobody removes a log file before its indexes: it was there.
-            for offset in orphans - self._given_up:
-                if segments and offset < segments[-1].base_offset:
-                    segments.append(self._empty_segment(offset))
-        return sorted(segments, key=lambda segment: segment.base_offset)
-
-    def _segment(self, base_offset: int) -> FileSegment:
-        return FileSegment(
-            self._files,
-            self._descriptors,
-            self._directory,
-            base_offset,
-            created_ms=self._options.now_ms,
-            index_interval_bytes=self._options.index_interval_bytes,
-            failed=self._failed,
-        )
-
-    def _empty_segment(self, base_offset: int) -> FileSegment:
-        """So that what is missing from there on shows in the chain of segments."""
-        segment = self._segment(base_offset)
-        segment.create()
-        segment.persist(complete=True)
-        return segment
-
-    def _read_epochs(self, present: dict[str, int]) -> LeaderEpochs:
-        if names.LEADER_EPOCHS in present:
-            data = self._files.read_bytes(os.path.join(self._directory, names.LEADER_EPOCHS))
-            try:
-                epochs = leader_epochs.decode(data)
-                self._epochs_known = True
-                return epochs
-            except ValueError as error:
-                logger.warning("%s: the leader epoch checkpoint is unreadable: %s", self._name, error)
-        return LeaderEpochs()
-
     # the end, and the chain of segments that leads to it
 
     def _find_end(self) -> int:
@@ -262,7 +143,7 @@ class _Loader:
         segment = self._loaded.segments[-1]
         segment.load_timestamps()
         end_offset, last = chain.end_of(self._reader, segment)
-        if self._options.clean and self._ends and end_offset not in self._ends:
+        if self._options.clean and self._options.ends and end_offset not in self._options.ends:
             raise ValueError(f"the log ends at offset {end_offset}, not at {self._recovery_point}")
         if last is not None:
             self._check_epochs(last, first=False)
@@ -378,11 +259,11 @@ class _Loader:
         """Everything from `expected` to the recovery point is gone: the log goes on behind it."""
         loaded, end_offset = self._loaded, self._recovery_point
         if not loaded.segments:
-            loaded.segments.append(self._empty_segment(expected))
+            loaded.segments.append(self._found.empty_segment(expected))
         before = loaded.segments[-1]
         damage = Damage(before.size_bytes, before.size_bytes, end_offset)
         self._keep_apart(before, damage, expected, "the log ends before them")
-        loaded.segments.append(self._empty_segment(end_offset))
+        loaded.segments.append(self._found.empty_segment(end_offset))
         newest = loaded.snapshots.newest(end_offset, end_offset)
         if newest is not None:  # nobody who produced them need to be surprised
             loaded.producers = ProducerStates()
@@ -565,7 +446,7 @@ class _Loader:
         self._loaded.segments.remove(segment)
         segment.close()
         for suffix in reversed(names.SEGMENT_SUFFIXES):
-            self._remove(f"{segment.base_offset:020d}{suffix}")
+            self._found.remove(f"{segment.base_offset:020d}{suffix}")
 
     # both
 
@@ -590,9 +471,6 @@ class _Loader:
         loaded.epochs.truncate_from_start(loaded.log_start_offset)
         loaded.snapshots.remove_above(loaded.log_end_offset)
         loaded.snapshots.remove_strays({segment.base_offset for segment in loaded.segments})
-
-    def _remove(self, name: str) -> None:
-        self._files.unlink_if_exists(os.path.join(self._directory, name))
 
 
 def segments_from(segments: list[FileSegment], offset: int) -> list[FileSegment]:
@@ -628,19 +506,3 @@ def replay_producers(
                     producers.learn(batch, header, header.base_offset, header.last_offset)
     producers.end_offset = end_offset
     return producers
-
-
-def _drop_zeros(index: Index, column: int) -> None:
-    """Entries of zeros at the end of an index file are none."""
-    last = index.last(wait=True)
-    if last is None or last[column]:
-        return
-    low, high = 0, len(index)
-    while low < high:
-        middle = (low + high) // 2
-        entry = index.entry(middle)
-        if entry is not None and entry[column]:
-            low = middle + 1
-        else:
-            high = middle
-    index.use_disk(low)

@@ -104,6 +104,7 @@ class Broker:
         for row in topic_rows.load_deleted(database):
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
+        self._restore_missing()
 
     # coordinators: where nothing is stored for them, they come to be with their first request
 
@@ -245,6 +246,15 @@ class Broker:
                 "(kbroker import adopts them): %s",
                 ", ".join(strangers[:10]),
             )
+
+    def _restore_missing(self) -> None:
+        """Directories that are gone though their topics are not."""
+        for name, partition in self.logs.missing():
+            if self.topics.has_partition(name, partition):
+                logger.error("the directory of %s-%d is gone, and all its records with it", name, partition)
+                self.logs.restore(name, partition)
+            else:
+                self.logs.forget(name, partition)
 
     def _log_config_of(self, topic_name: str) -> LogConfig | None:
         topic = self.topics.get(topic_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.database import CatalogError, Database
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from kbroker.storage.worker import Worker
 
 CATALOG = "catalog.sqlite"
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_ADVICE = (
+    "Put it back from a backup; or have a new one made of the partitions that are there, by 'kbroker verify "
+    "--rebuild-catalog {path}': topics and their records stay, but configs, committed offsets, groups and "
+    "transactions are lost"
+)
 
 
 class DataDirectoryError(Exception):
@@ -32,11 +39,71 @@ def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Director
 
     path = settings.data_directory
     fsync = settings["kbroker.fsync"]
+    problem = catalog_problem(path)
+    if problem is not None:
+        raise DataDirectoryError(f"cannot use the data directory {path}: {problem}")
     try:
         logs = LogDirectory.open(str(path), worker=worker, now_ms=now_ms, fsync=fsync, settings=config)
-        return logs, Database(path / CATALOG, sync_full=fsync)
-    except (OSError, StorageError, CatalogError, sqlite3.Error) as error:
+    except (OSError, StorageError) as error:
         raise DataDirectoryError(f"cannot use the data directory {path}: {error}") from error
+    try:
+        database = Database(path / CATALOG, sync_full=fsync)
+        _check_cluster(path, database)
+        return logs, database
+    except (OSError, CatalogError, sqlite3.Error, DataDirectoryError) as error:
+        raise refused(settings, logs, error) from error
+
+
+def catalog_problem(path: Path) -> str | None:
+    """Whether a directory that was used has lost its catalog, and what to do about it."""
+    from kbroker.storage.directory_marks import read_meta_properties
+    from kbroker.storage.files import Files
+
+    catalog = path / CATALOG
+    if catalog.exists() and catalog.stat().st_size:
+        return None
+    cluster_id = read_meta_properties(Files(), str(path)).get("cluster.id")
+    if cluster_id is None:
+        return None
+    return _lost(path, cluster_id, "is empty" if catalog.exists() else "is missing")
+
+
+def _lost(path: Path, cluster_id: str, what: str) -> str:
+    return (
+        f"it belongs to the cluster {cluster_id}, but its catalog, {CATALOG}, {what}. "
+        f"{_ADVICE.format(path=path)}. ('kbroker import' adopts the data of an Apache Kafka.)"
+    )
+
+
+def _check_cluster(path: Path, database: Database) -> None:
+    """A catalog that does not know its cluster is new: it lost what was in it, or topics were imported."""
+    from kbroker.catalog import facts, topics
+    from kbroker.storage.directory_marks import read_meta_properties
+    from kbroker.storage.files import Files
+
+    if "cluster.id" in facts.load(database):
+        return
+    cluster_id = read_meta_properties(Files(), str(path)).get("cluster.id")
+    if cluster_id is None:
+        return
+    if not topics.load(database):
+        raise DataDirectoryError(
+            f"cannot use the data directory {path}: {_lost(path, cluster_id, 'has nothing in it')}"
+        )
+    facts.save(database, "cluster.id", cluster_id).result()
+
+
+def refused(settings: Settings, logs: Directory, error: Exception) -> DataDirectoryError:
+    """Why a broker could not be made of what was opened; a clean directory stays one."""
+    if logs.clean_start:
+        logs.close()
+    if isinstance(error, DataDirectoryError):
+        return error
+    path = settings.data_directory
+    text = str(error)
+    if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+        text = f"its catalog, {CATALOG}, is damaged: {error}. {_ADVICE.format(path=path)}"
+    return DataDirectoryError(f"cannot use the data directory {path}: {text}")
 
 
 def identify(settings: Settings, cluster_id: str) -> None:

@@ -38,6 +38,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     storage.InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     storage.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     storage.LogFenced: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.InconsistentTopicId: ErrorCode.KAFKA_STORAGE_ERROR,  # the files are not this topic's
     # Retriable, and the cheapest for clients: they refresh their metadata and try again.
     storage.Shortage: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.LogDeleted: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,7 @@ from kbroker.broker import Broker
 from kbroker.budget import Budget
 from kbroker.connection import SCRATCH_BYTES, Connection
 from kbroker.connection_limits import ConnectionLimits
-from kbroker.data_directory import identify, open_data
+from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
 from kbroker.frame_buffers import FrameBuffers
 from kbroker.stalled_peers import StalledPeers
 from kbroker.threads import ThreadWorker
@@ -73,19 +74,22 @@ class Server:
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         self._logs, self._database = open_data(settings, self._worker, self.now_ms())
         self._limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
-        self.broker = Broker(
-            settings,
-            self._database,
-            self._logs,
-            worker=self._worker,
-            timers=LoopTimers(self._loop),
-            budget=self.budget,
-            clock=self.now_ms,
-        )
+        try:
+            self.broker = Broker(
+                settings,
+                self._database,
+                self._logs,
+                worker=self._worker,
+                timers=LoopTimers(self._loop),
+                budget=self.budget,
+                clock=self.now_ms,
+            )
+            identify(settings, self.broker.cluster_id)
+        except (sqlite3.DatabaseError, DataDirectoryError) as error:
+            raise refused(settings, self._logs, error) from error
         self.faults: Faults | None = None
         self.paused = False
         self._control: Control | None = None
-        identify(settings, self.broker.cluster_id)
         self._database.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None

@@ -64,6 +64,7 @@ class AbstractLog(ABC, Generic[S]):
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.first_dirty_offset: int | None = None  # where the last compaction ended
+        self.compacted_offset = 0  # where compaction ever went: below it offsets may be missing
         self.last_compaction: CompactionStats | None = None  # since the log was opened
         self._segments: list[S] = []
         self._producers = ProducerStates()

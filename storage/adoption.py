@@ -7,7 +7,7 @@ always whole. What the other directory's checkpoints say about log start and com
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from kbroker.storage import checkpoints, names
 from kbroker.storage.files import Files
@@ -70,6 +70,18 @@ def take_offsets(files: Files, source: str, target: str, partitions: Iterable[tu
         wanted |= {key: found[key] for key in keys if key in found}
         if wanted != known:
             files.replace_bytes(os.path.join(target, name), checkpoints.encode(wanted.items()))
+
+
+def note_gaps(files: Files, directory: str, gaps: Mapping[tuple[str, int], int]) -> None:
+    """Remember up to where offsets were missing when a partition was adopted: compaction did that."""
+    name = names.COMPACTED_OFFSETS
+    try:
+        known = checkpoints.read_checked(files, directory, name)
+    except ValueError:
+        known = {}
+    wanted = {key: offset for key, offset in {**known, **gaps}.items() if offset}
+    if wanted != known:
+        files.replace_bytes(os.path.join(directory, name), checkpoints.encode_checked(wanted))
 
 
 def forget_recovery_points(files: Files, directory: str, partitions: Iterable[tuple[str, int]]) -> None:

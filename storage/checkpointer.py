@@ -41,8 +41,10 @@ class Checkpointer:
         interval_ms: int,
     ) -> None:
         self.recovery_points: checkpoints.Offsets = {}  # of partitions that are not open
+        self.high_watermarks: checkpoints.Offsets = {}  # as the last stop left them
         self.log_starts: checkpoints.Offsets = {}
         self.cleaner_offsets: checkpoints.Offsets = {}
+        self.compacted_offsets: checkpoints.Offsets = {}  # below them offsets may be missing
         self._files = files
         self._worker = worker
         self._flusher = flusher
@@ -68,19 +70,32 @@ class Checkpointer:
 
         def read(name: str) -> checkpoints.Offsets:
             try:
-                return checkpoints.read(self._files, self._path, name)
+                self._on_disk[name] = checkpoints.read(self._files, self._path, name)
             except ValueError as error:
                 unreadable.append(f"{name}: {error}")
                 return {}
+            return dict(self._on_disk[name])
 
         self.recovery_points = read(names.RECOVERY_POINTS)
+        self.high_watermarks = read(names.HIGH_WATERMARKS)
         self.log_starts = read(names.LOG_STARTS)
         self.cleaner_offsets = read(names.CLEANER_OFFSETS)
+        name = names.COMPACTED_OFFSETS
+        try:
+            self._on_disk[name] = checkpoints.read_checked(self._files, self._path, name)
+            self.compacted_offsets = dict(self._on_disk[name])
+        except ValueError as error:
+            logger.warning("%s: %s is unreadable: %s", self._path, name, error)
         if unreadable:
             raise ValueError("; ".join(unreadable))
 
     def log_start_moved(self) -> None:
         self._start_moved = True
+
+    @property
+    def log_starts_published(self) -> bool:
+        """Whether it is on disk that what retention gave up is no part of any log; or cannot be written."""
+        return not self._start_moved and not self._writing
 
     def next_deadline(self) -> int:
         if self._round:
@@ -116,24 +131,51 @@ class Checkpointer:
             self._written = []
             self._write_later()
 
+    def compacted_offset(self, topic: str, partition: int) -> int:
+        """Where to expect that offsets are missing below."""
+        key = (topic, partition)
+        if key in self.compacted_offsets or key not in self.cleaner_offsets:
+            return self.compacted_offsets.get(key, 0)
+        # Somebody else compacted it: Kafka, or an earlier kbroker.
+        return max(self.cleaner_offsets[key], self.recovery_points.get(key, 0))
+
     # writing
 
     def forget(self, topic: str, partition: int) -> None:
-        self.recovery_points.pop((topic, partition), None)
-        self.log_starts.pop((topic, partition), None)
-        self.cleaner_offsets.pop((topic, partition), None)
+        """The partition is deleted; soon the disk will not know it either."""
+        key = (topic, partition)
+        for offsets in (
+            self.recovery_points,
+            self.high_watermarks,
+            self.log_starts,
+            self.cleaner_offsets,
+            self.compacted_offsets,
+        ):
+            offsets.pop(key, None)
+        self._start_moved = True
+
+    def forget_for_good(self, topic: str, partition: int) -> None:
+        """Before a partition begins anew, nothing on disk may speak of an earlier one of its name."""
+        key = (topic, partition)
+        with self._lock:
+            known = any(key in offsets for offsets in self._on_disk.values())
+        if known and key not in self.recovery_points:
+            self.write()
 
     def remember(self, log: PartitionLog) -> None:
         """The log is not open any more."""
         self.recovery_points[log.topic, log.partition] = log.published_point
+        self.high_watermarks[log.topic, log.partition] = log.high_watermark
         self.log_starts[log.topic, log.partition] = log.log_start_offset
         if log.first_dirty_offset is not None:
             self.cleaner_offsets[log.topic, log.partition] = log.first_dirty_offset
+        if log.compacted_offset:
+            self.compacted_offsets[log.topic, log.partition] = log.compacted_offset
 
     def _contents(self) -> dict[str, checkpoints.Offsets]:
         recovery_points, log_starts = dict(self.recovery_points), dict(self.log_starts)
         high_watermarks = dict(self.recovery_points)
-        cleaner_offsets = dict(self.cleaner_offsets)
+        cleaner_offsets, compacted_offsets = dict(self.cleaner_offsets), dict(self.compacted_offsets)
         for log in self._logs():
             if log.on_disk:
                 key = (log.topic, log.partition)
@@ -142,11 +184,14 @@ class Checkpointer:
                 high_watermarks[key] = log.high_watermark
                 if log.first_dirty_offset is not None:
                     cleaner_offsets[key] = log.first_dirty_offset
+                if log.compacted_offset:
+                    compacted_offsets[key] = log.compacted_offset
         return {
             names.RECOVERY_POINTS: recovery_points,
             names.LOG_STARTS: log_starts,
             names.HIGH_WATERMARKS: high_watermarks,
             names.CLEANER_OFFSETS: cleaner_offsets,
+            names.COMPACTED_OFFSETS: compacted_offsets,
         }
 
     def write(self) -> None:
@@ -161,10 +206,14 @@ class Checkpointer:
             if version < self._version_on_disk:
                 return
             for name, offsets in contents.items():
-                if self._on_disk.get(name) != offsets:
+                if self._on_disk.get(name) != offsets and (offsets or name != names.COMPACTED_OFFSETS):
                     self._on_disk.pop(name, None)
                     path = os.path.join(self._path, name)
-                    self._files.replace_bytes(path, checkpoints.encode(offsets.items()))
+                    ours = name == names.COMPACTED_OFFSETS
+                    content = (
+                        checkpoints.encode_checked(offsets) if ours else checkpoints.encode(offsets.items())
+                    )
+                    self._files.replace_bytes(path, content)
                     self._on_disk[name] = offsets
             self._version_on_disk = version
 

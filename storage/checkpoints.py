@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable
 
 from kbroker.storage.files import Files
@@ -33,6 +34,23 @@ def decode(data: bytes) -> Offsets:
         topic, partition, offset = line.split(" ")
         offsets[topic, int(partition)] = int(offset)
     return offsets
+
+
+def encode_checked(offsets: Offsets) -> bytes:
+    """For a checkpoint that is ours: behind a line with its CRC-32."""
+    content = encode(offsets.items())
+    return f"{zlib.crc32(content):08x}\n".encode() + content
+
+
+def read_checked(files: Files, directory: str, name: str) -> Offsets:
+    """Empty if there is none; raises ValueError if it is not as it was written."""
+    try:
+        check, _, content = files.read_bytes(os.path.join(directory, name)).partition(b"\n")
+    except FileNotFoundError:
+        return {}
+    if check != f"{zlib.crc32(content):08x}".encode():
+        raise ValueError("it does not have its checksum")
+    return decode(content)
 
 
 def read(files: Files, directory: str, name: str) -> Offsets:

@@ -12,12 +12,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kbroker.protocol.records import RecordError
 from kbroker.storage import names
 from kbroker.storage.checkpointer import Checkpointer
 from kbroker.storage.compaction.compactor import Compactor
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
+from kbroker.storage.damage import Loss
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
 from kbroker.storage.errors import (
@@ -34,9 +36,10 @@ from kbroker.storage.flusher import Flusher
 from kbroker.storage.interface import PartitionSize
 from kbroker.storage.log import PartitionLog
 from kbroker.storage.log_context import LogContext
+from kbroker.storage.partition_files import LoadOptions
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from kbroker.storage.producer_limit import CHECK_INTERVAL_MS, limit_producers
-from kbroker.storage.recovery import LoadOptions, load
+from kbroker.storage.recovery import load
 from kbroker.storage.removal import Removal
 from kbroker.storage.worker import Worker
 
@@ -96,11 +99,15 @@ class LogDirectory:
         )
         self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
         self._damage: dict[Key, dict[int, list[Damage]]] = {}  # that recovery found, by segment
+        self.losses: dict[Key, dict[int, Loss]] = {}
+        """What was found to be missing since the start, by partition and first offset."""
+        self._all_written = False  # nothing that was written can be missing: the machine did not go down
         self._closed_sizes: dict[Key, int] = {}  # as far as somebody asked for them
         self._unreadable: dict[Key, StorageError] = {}
         # Recovered, but what follows from their data could not be written: kept for who opens them.
         self._recovered: dict[Key, PartitionLog] = {}
         self._held: StorageError | None = None
+        self._deleted: list[Key] = []  # whose files are still there
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
         self._compactor = Compactor(
@@ -133,10 +140,12 @@ class LogDirectory:
         cluster_id: str | None = None,
         node_id: int = 1,
         runner: Runner | None = None,
+        all_written: bool = False,
     ) -> LogDirectory:
         """Lock and open a directory, new or used; recover its partitions if it was not closed.
 
-        `runner`: where logs are compacted; else in a process of its own.
+        `runner`: where logs are compacted; else in a process of its own. `all_written`: nothing that was
+        written to it can be missing; else that is so if the machine has not gone down since.
         """
         files = files if files is not None else Files()
         path = os.path.abspath(path)
@@ -159,6 +168,7 @@ class LogDirectory:
                 settings=settings or DirectoryConfig(),
                 runner=runner or ProcessRunner(),
             )
+            directory._all_written = all_written
             directory._start()
         except BaseException:
             lock.close()
@@ -167,21 +177,31 @@ class LogDirectory:
 
     def _start(self) -> None:
         clean = take_clean_mark(self._files, self.path)
+        boot_id = self._files.boot_id()
+        self._all_written |= clean or (bool(boot_id) and self._files.lock_note(self._lock) == boot_id)
         self._find_partitions()
         try:
             self._checkpointer.read()
         except ValueError as error:
             logger.warning("%s: a checkpoint is unreadable: %s", self.path, error)
             clean = False
-        if not clean and self._partitions:
+        if not clean:
+            for key in self._deleted:  # the checkpoints may not have heard of it: nothing speaks of it now
+                self._checkpointer.forget(*key)
+        if not clean and (self._partitions or self.missing()):
             self.clean_start = False
             self._recover()
+        self._all_written = True  # from here on it is this process that writes
+        self._files.leave_lock_note(self._lock, boot_id)
 
     def _find_partitions(self) -> None:
         unknown = []
         for name in sorted(self._files.directories(self.path)):
             key = names.parse_partition_directory(name)
             if name.endswith(names.DELETE_DIRECTORY):
+                deleted = names.parse_deleted_directory(name)
+                if deleted is not None:
+                    self._deleted.append(deleted)
                 self._removal.add([os.path.join(self.path, name)], self._now_ms)
             elif key is None:
                 unknown.append(name)
@@ -262,28 +282,36 @@ class LogDirectory:
             recovered.topic_id, recovered.config = topic_id, config
             recovered.set_leader_epoch(leader_epoch)
             return recovered, 0
-        recovery_point = self._checkpointer.recovery_points.get(key, 0)
+        checkpointer = self._checkpointer
+        recovery_point = checkpointer.recovery_points.get(key)
         options = LoadOptions(
             clean=clean,
+            all_written=self._all_written,
             recovery_point=recovery_point,
-            log_start_offset=self._checkpointer.log_starts.get(key, 0),
-            compacted_offset=self._checkpointer.cleaner_offsets.get(key, 0),
+            high_watermark=checkpointer.high_watermarks.get(key) if self._all_written else None,
+            log_start_offset=checkpointer.log_starts.get(key),
+            compacted_offset=checkpointer.compacted_offset(*key),
             now_ms=self._now_ms,
             producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
             index_interval_bytes=config.index_interval_bytes,
         )
-        loaded = load(
-            self._files, self._context.descriptors, path, options, lambda error: _failed(error, path)
-        )
+        try:
+            loaded = load(
+                self._files, self._context.descriptors, path, options, lambda error: _failed(error, path)
+            )
+        except (RecordError, EOFError, ValueError) as error:
+            raise LogFenced(f"{path} cannot be read: {error}") from error
+        self._report(key, loaded.losses)
         log = PartitionLog(self._context, path, *key, topic_id, config, leader_epoch, loaded)
         if clean:
             recovery_point = log.log_end_offset  # whoever stopped cleanly had it all on disk
-        log.recovery_point = log.published_point = min(recovery_point, log.log_end_offset)
+        log.recovery_point = log.published_point = min(recovery_point or 0, log.log_end_offset)
         if clean and loaded.unpersisted:
             log.published_point = 0  # its files did not agree: the next checkpoint writes them again
         for segment in log.segments if key in self._damage else ():
-            segment.corrupt = self._damage[key].get(segment.base_offset, [])
-        log.first_dirty_offset = self._checkpointer.cleaner_offsets.get(key)
+            segment.corrupt = sorted({*segment.corrupt, *self._damage[key].get(segment.base_offset, ())})
+        log.first_dirty_offset = checkpointer.cleaner_offsets.get(key)
+        log.compacted_offset = checkpointer.compacted_offsets.get(key, 0)
         return log, loaded.cut_bytes
 
     def _recover_late(self, key: Key) -> None:
@@ -295,6 +323,20 @@ class LogDirectory:
             raise error
         self._recovered[key], _ = self._load(key, bytes(16), LogConfig(), 0, clean=False)
         del self._unreadable[key]
+
+    def _report(self, key: Key, losses: list[Loss]) -> None:
+        """Say once what is lost."""
+        known = self.losses.setdefault(key, {}) if losses else {}
+        for loss in losses:
+            if loss.first_offset not in known:
+                known[loss.first_offset] = loss
+                logger.error(
+                    "%s-%d: offsets %d to %d are gone: %s",
+                    *key,
+                    loss.first_offset,
+                    loss.next_offset - 1,
+                    loss.reason,
+                )
 
     def log(
         self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
@@ -315,6 +357,7 @@ class LogDirectory:
     def _open_log(self, key: Key, topic_id: bytes, config: LogConfig, leader_epoch: int) -> PartitionLog:
         path = self._path_of(key)
         if key not in self._partitions:
+            self._checkpointer.forget_for_good(*key)
             return PartitionLog(self._context, path, *key, topic_id, config, leader_epoch)
         try:
             found = self._topic_id_in(path)
@@ -353,6 +396,21 @@ class LogDirectory:
         self._held = reason
         for log in self._logs.values():
             log.hold_appends(reason)
+
+    def missing(self) -> list[Key]:
+        starts = self._checkpointer.log_starts
+        return [
+            key
+            for key, end in self._checkpointer.recovery_points.items()
+            if end > starts.get(key, 0) and key not in self._partitions and key not in self._logs
+        ]
+
+    def restore(self, topic: str, partition: int) -> None:
+        self._files.make_directory(self._path_of((topic, partition)))
+        self._partitions[topic, partition] = None
+
+    def forget(self, topic: str, partition: int) -> None:
+        self._checkpointer.forget(topic, partition)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         key = (topic, partition)
@@ -403,6 +461,7 @@ class LogDirectory:
         self._partitions.pop(key, None)
         self._closed_sizes.pop(key, None)
         self._damage.pop(key, None)
+        self.losses.pop(key, None)
         self._unreadable.pop(key, None)
         self._checkpointer.forget(topic, partition)
         target = os.path.join(self.path, names.deleted_directory(topic, partition))
@@ -478,7 +537,8 @@ class LogDirectory:
             self._next_producer_look_ms = now_ms + CHECK_INTERVAL_MS
             limit_producers(self._logs.values(), self._settings.max_producer_ids)
         self._compactor.tick(now_ms)
-        self._removal.tick(now_ms)
+        if self._checkpointer.log_starts_published:
+            self._removal.tick(now_ms)
 
     def next_deadline(self) -> int:
         deadline = min(self._next_retention_ms, self._next_expiry_ms, self._checkpointer.next_deadline())

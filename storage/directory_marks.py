@@ -28,7 +28,7 @@ def leave_clean_mark(files: Files, directory: str) -> None:
 def read_meta_properties(files: Files, directory: str) -> dict[str, str]:
     """Empty if there are none."""
     try:
-        text = files.read_bytes(os.path.join(directory, names.META_PROPERTIES)).decode()
+        text = files.read_bytes(os.path.join(directory, names.META_PROPERTIES)).decode(errors="replace")
     except FileNotFoundError:
         return {}
     lines = (line.strip() for line in text.splitlines())
@@ -41,7 +41,10 @@ def check_meta_properties(files: Files, directory: str, cluster_id: str, node_id
     if found:
         for key, expected in (("cluster.id", cluster_id), ("node.id", str(node_id))):
             if found.get(key, expected) != expected:
-                raise CorruptDirectory(f"{directory} has {key}={found[key]}, not {expected}")
+                raise CorruptDirectory(
+                    f"{directory} has {key}={found[key]} in {names.META_PROPERTIES}, not {expected}: "
+                    "it belongs to another broker, or the file is damaged; without it, it is made again"
+                )
         return
     directory_id = encode_topic_id(uuid.uuid4().bytes)
     text = f"#\nversion=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"

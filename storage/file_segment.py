@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kbroker.protocol.records import BATCH_OVERHEAD, read_header
+from kbroker.protocol.records import BATCH_OVERHEAD, BatchHeader, read_header
 from kbroker.storage import names, transaction_index
 from kbroker.storage.config import LogConfig
 from kbroker.storage.descriptors import Descriptors, LazyFile
@@ -21,7 +21,10 @@ from kbroker.storage.transaction_index import ENTRY_BYTES, AbortedEntry
 
 
 class Damage(NamedTuple):
-    """Bytes in old data that are no valid batch, from one batch boundary to the next that is known."""
+    """Bytes that are no valid batch, from one batch boundary to the next that is known.
+
+    There may be none: then batches are missing before the one at `end`, which may be in the next segment.
+    """
 
     start: int
     end: int
@@ -165,6 +168,20 @@ class FileSegment(Segment):
             self._add_time_entry()
             self._bytes_since_index_entry = 0
         self._bytes_since_index_entry += size
+
+    def note_damage(self, damage: Damage) -> None:
+        """An index entry for the batch behind it: who looks for that need not pass over the damage."""
+        if damage not in self.corrupt:
+            self.corrupt.append(damage)
+        if damage.end < self.size_bytes:
+            self.index.append(damage.next_offset - self.base_offset, damage.end)
+            self._bytes_since_index_entry = 0
+
+    def note_timestamp(self, header: BatchHeader) -> None:
+        """Of a batch that stands in the `.log` behind the last index entry."""
+        if self._timestamps_known and header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = header.last_offset
 
     def _add_time_entry(self) -> None:
         if self.max_timestamp > self._last_time_entry:

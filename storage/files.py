@@ -162,6 +162,22 @@ class Files:
         fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return file
 
+    def lock_note(self, lock: OpenFile) -> str:
+        """What the last holder of a lock left in its file."""
+        return os.pread(lock.fd, 256, 0).decode(errors="replace")
+
+    def leave_lock_note(self, lock: OpenFile, note: str) -> None:
+        os.ftruncate(lock.fd, 0)
+        os.pwrite(lock.fd, note.encode(), 0)
+
+    def boot_id(self) -> str:
+        """The same until the machine goes down; empty where it cannot be told."""
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
     def space(self, path: str) -> tuple[int, int]:
         """Total and usable bytes of the volume."""
         volume = os.statvfs(path)

@@ -1,13 +1,13 @@
 """Looking at a partition's files without opening it as a log: for dump, verify and import.
 
 Nothing is changed and nothing is trusted: every batch is checked, every index entry is held against the batch
-that it points at.
+that it points at, and the whole against what the checkpoints say of it. What is normal after a stop that was
+not clean, and is put in order by the next start, is a note and no problem.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,16 +17,18 @@ from typing import NamedTuple
 from kbroker.protocol.records import BatchHeader, RecordError, iter_records
 from kbroker.storage import leader_epochs, names, producer_snapshot, transaction_index
 from kbroker.storage.batch_scan import scan
+from kbroker.storage.expectations import Expected
 from kbroker.storage.files import Files
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from kbroker.storage.partition_metadata import read_partition_metadata
+from kbroker.storage.walk import Batch, Lost, Tail, walk
 
 
 class Damage(Enum):
     """What is wrong, by what can be done about it."""
 
     DERIVED = "derived"  # made again from the log: indexes, snapshots, epochs
-    TAIL = "tail"  # the end of the last segment: what a crash leaves; cut at the next start
+    TAIL = "tail"  # the end of the last segment: cut at the next start
     RECORDS = "records"  # records that were whole once
     IDENTITY = "identity"  # whose the partition is
 
@@ -47,7 +49,10 @@ class PartitionReport:
     start_offset: int = 0  # of the first segment
     end_offset: int = 0
     latest_epoch: int = -1
+    latest_producer_id: int = -1
     problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    last_gap: int = 0  # where the last batch begins before which offsets are missing
 
 
 def read_batches(files: Files, path: str) -> Iterator[tuple[int, BatchHeader, memoryview]]:
@@ -75,17 +80,29 @@ def inspect_partition(
     files: Files,
     directory: str,
     *,
+    expected: Expected | None = None,
     records: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> PartitionReport:
-    """Check everything in a partition's directory; ``records``: also every single record."""
-    return _Inspection(files, directory, records, progress).run()
+    """Check everything in a partition's directory; ``records``: also every single record.
+
+    ``expected``: what else is known of it; else gaps between offsets are no problem.
+    """
+    return _Inspection(files, directory, expected or Expected(clean=True), records, progress).run()
 
 
 class _Inspection:
-    def __init__(self, files: Files, directory: str, records: bool, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        expected: Expected,
+        records: bool,
+        progress: Callable[[int], None],
+    ) -> None:
         self._files = files
         self._directory = directory
+        self._expected = expected
         self._records = records
         self._progress = progress
         self._report = PartitionReport(directory)
@@ -97,9 +114,11 @@ class _Inspection:
         )
         report = self._report
         report.segments = len(offsets)
-        report.start_offset = report.end_offset = offsets[0] if offsets else 0
+        report.start_offset = report.end_offset = offsets[0] if offsets else self._expected.start_offset or 0
         self._check_identity()
-        for number, base_offset in enumerate(offsets):
+        self._check_start(present)
+        for base_offset, following in pairwise([*offsets, None]):
+            assert base_offset is not None
             if base_offset < report.end_offset:
                 self._problem(
                     names.segment_file("", base_offset, names.LOG),
@@ -107,13 +126,41 @@ class _Inspection:
                     f"the segment before it ends at offset {report.end_offset} already",
                 )
             report.end_offset = max(report.end_offset, base_offset)
-            self._check_segment(base_offset, present, last=number == len(offsets) - 1)
+            self._check_segment(base_offset, present, following)
+        self._check_end()
         self._check_snapshots(present)
         self._check_epochs(present)
         return report
 
     def _problem(self, name: str, damage: Damage, text: str) -> None:
         self._report.problems.append(Problem(name, damage, text))
+
+    def _derived(self, name: str, text: str) -> None:
+        """Something derived is missing or cut short: it is not written at once."""
+        found = self._report.problems if self._expected.clean else self._report.notes
+        found.append(Problem(name, Damage.DERIVED, text))
+
+    def _lost(self, name: str, first_offset: int, next_offset: int, text: str) -> None:
+        first_offset = max(first_offset, self._expected.start_offset or 0)
+        if first_offset < next_offset:
+            text = f"offsets {first_offset} to {next_offset - 1} are lost: {text}"
+            self._problem(name, Damage.RECORDS, text)
+
+    def _check_start(self, present: dict[str, int]) -> None:
+        """Nobody removes the first segment without leaving word of it, nor a log file before its indexes."""
+        known, first = self._expected.start_offset, self._report.start_offset
+        being_deleted = any(name.endswith(names.LOG + names.DELETED) for name in present)
+        indexes = [offset for name in present if (offset := names.offset_of(name, names.INDEX)) is not None]
+        expected = min(indexes, default=first) if known is None else known
+        if self._report.segments and expected < first and (self._expected.clean or not being_deleted):
+            name = names.segment_file("", expected, names.LOG)
+            self._lost(name, expected, first, "it is missing")
+
+    def _check_end(self) -> None:
+        expected, end_offset = self._expected.end_offset, self._report.end_offset
+        if expected is not None and end_offset < expected:
+            self._lost("-", end_offset, expected, "the log ends before them")
+            self._report.end_offset = expected
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -125,56 +172,67 @@ class _Inspection:
         except (ValueError, KeyError) as error:
             self._problem(name, Damage.IDENTITY, f"it is unreadable: {error}")
 
-    def _check_segment(self, base_offset: int, present: dict[str, int], *, last: bool) -> None:
+    def _check_segment(self, base_offset: int, present: dict[str, int], following: int | None) -> None:
+        report = self._report
         name = names.segment_file("", base_offset, names.LOG)
         offsets = self._index(base_offset, names.INDEX, present)
         times = self._index(base_offset, names.TIME_INDEX, present)
         checker = _IndexChecker(base_offset, offsets, times)
-        position = 0
+        compacted_offset = self._expected.compacted_offset
+        whole = True
+        file = self._files.open(self._path(name))
         try:
-            for position, header, batch in read_batches(self._files, self._path(name)):
-                self._check_batch(name, position, header, batch)
-                checker.batch(position, header)
-                self._report.end_offset = header.next_offset
-                self._report.batches += 1
-                self._report.latest_epoch = max(self._report.latest_epoch, header.partition_leader_epoch)
-                self._progress(header.size_bytes)
-                position += header.size_bytes
-        except RecordError as error:
-            tail = last and not self._valid_behind(name, position, present[name])
-            self._problem(name, Damage.TAIL if tail else Damage.RECORDS, f"at position {position}: {error}")
-        else:
+            for event in walk(
+                self._files,
+                file,
+                present[name],
+                0,
+                report.end_offset,
+                limit=following,
+                compacted_offset=2**63 if compacted_offset is None else compacted_offset,
+            ):
+                if isinstance(event, Batch):
+                    position, header, batch = event
+                    self._check_batch(name, position, header, batch)
+                    checker.batch(position, header)
+                    if header.base_offset > report.end_offset:
+                        report.last_gap = header.base_offset
+                    report.end_offset = header.next_offset
+                    report.batches += 1
+                    report.latest_epoch = max(report.latest_epoch, header.partition_leader_epoch)
+                    report.latest_producer_id = max(report.latest_producer_id, header.producer_id)
+                    self._progress(header.size_bytes)
+                    continue
+                whole = False
+                if isinstance(event, Lost):
+                    place = f"at position {event.damage.start}: {event.reason}"
+                    self._lost(name, event.expected, event.damage.next_offset, place)
+                    checker.damage(event.damage.end, event.damage.next_offset)
+                    report.end_offset = event.damage.next_offset
+                else:
+                    self._check_tail(name, event)
+        finally:
+            file.close()
+        if whole:
             checker.end()
-        self._report.size_bytes += present[name]
+        report.size_bytes += present[name]
         for suffix, text in checker.problems:
             self._problem(names.segment_file("", base_offset, suffix), Damage.DERIVED, text)
         self._check_aborted(names.segment_file("", base_offset, names.TRANSACTION_INDEX), present)
 
-    def _valid_behind(self, name: str, position: int, size: int) -> bool:
-        """Whether a whole batch lies behind the one that is damaged, where that says it ends."""
-        file = self._files.open(self._path(name))
-        try:
-            start = self._files.read_at(file, 12, position)
-            if len(start) < 12:
-                return False
-            following = position + 12 + struct.unpack(">qi", start)[1]
-            if not position < following < size:
-                return False
-            next(scan(self._files, file, following, size))
-        except (RecordError, StopIteration):
-            return False
-        finally:
-            file.close()
-        return True
+    def _check_tail(self, name: str, tail: Tail) -> None:
+        """Damage with nothing behind it: what a crash leaves, unless it had been there for long."""
+        clean, end_offset = self._expected.clean, self._expected.end_offset or 0
+        text = f"at position {tail.position}: {tail.reason}"
+        if tail.expected < end_offset:
+            text = f"offsets {tail.expected} to {end_offset - 1} are lost: {text}"
+            self._problem(name, Damage.TAIL if clean else Damage.RECORDS, text)
+            self._report.end_offset = end_offset
+        else:
+            found = self._report.problems if clean else self._report.notes
+            found.append(Problem(name, Damage.TAIL, text))
 
     def _check_batch(self, name: str, position: int, header: BatchHeader, batch: memoryview) -> None:
-        if header.base_offset < self._report.end_offset:
-            self._problem(
-                name,
-                Damage.RECORDS,
-                f"at position {position}: offset {header.base_offset} where "
-                f"{self._report.end_offset} or more is due",
-            )
         if self._records:
             try:
                 count = sum(1 for _ in iter_records(batch))
@@ -193,10 +251,10 @@ class _Inspection:
         entry = OFFSET_ENTRY if suffix == names.INDEX else TIME_ENTRY
         if name not in present:
             if present[names.segment_file("", base_offset, names.LOG)]:
-                self._problem(name, Damage.DERIVED, "it is missing")
+                self._derived(name, "it is missing")
             return []
         if present[name] % entry.size:
-            self._problem(name, Damage.DERIVED, f"its size, {present[name]}, is no multiple of {entry.size}")
+            self._derived(name, f"its size, {present[name]}, is no multiple of {entry.size}")
         return read_index(self._files, self._path(name))
 
     def _check_aborted(self, name: str, present: dict[str, int]) -> None:
@@ -204,7 +262,7 @@ class _Inspection:
             try:
                 transaction_index.decode(self._files.read_bytes(self._path(name)))
             except ValueError as error:
-                self._problem(name, Damage.DERIVED, str(error))
+                self._derived(name, str(error))
 
     def _check_snapshots(self, present: dict[str, int]) -> None:
         for name in sorted(present):
@@ -212,7 +270,7 @@ class _Inspection:
                 try:
                     producer_snapshot.decode(self._files.read_bytes(self._path(name)))
                 except producer_snapshot.CorruptSnapshot as error:
-                    self._problem(name, Damage.DERIVED, str(error))
+                    self._derived(name, str(error))
 
     def _check_epochs(self, present: dict[str, int]) -> None:
         if names.LEADER_EPOCHS not in present:
@@ -220,13 +278,13 @@ class _Inspection:
         try:
             epochs = leader_epochs.decode(self._files.read_bytes(self._path(names.LEADER_EPOCHS)))
         except ValueError as error:
-            self._problem(names.LEADER_EPOCHS, Damage.DERIVED, f"it is unreadable: {error}")
+            self._derived(names.LEADER_EPOCHS, f"it is unreadable: {error}")
             return
         self._report.latest_epoch = max(self._report.latest_epoch, epochs.latest)
         for epoch, start in epochs.entries():
             if start > self._report.end_offset:
                 text = f"epoch {epoch} begins at offset {start}, the log ends at {self._report.end_offset}"
-                self._problem(names.LEADER_EPOCHS, Damage.DERIVED, text)
+                self._derived(names.LEADER_EPOCHS, text)
 
 
 class _IndexChecker:
@@ -270,6 +328,16 @@ class _IndexChecker:
                     f"is {self._max_timestamp}",
                 )
             self._time_slot += 1
+
+    def damage(self, position: int, next_offset: int) -> None:
+        """Of what is damaged up to here nothing can be said."""
+        while self._offset_slot < len(self._offsets) and self._offsets[self._offset_slot][1] < position:
+            self._offset_slot += 1
+        while self._time_slot < len(self._times):
+            if self._base_offset + self._times[self._time_slot][1] >= next_offset:
+                break
+            self._time_slot += 1
+            self._max_timestamp = max(self._max_timestamp, self._times[self._time_slot - 1][0])
 
     def end(self) -> None:
         """No batch is left for the entries that are left."""

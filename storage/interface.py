@@ -262,6 +262,21 @@ class Directory(Protocol):
         """Every partition that has a directory."""
         ...
 
+    def missing(self) -> list[tuple[str, int]]:
+        """Partitions that had records at the last checkpoint, and have no directory.
+
+        Of each it must be said whether a topic has it (`restore`) or not (`forget`).
+        """
+        ...
+
+    def restore(self, topic: str, partition: int) -> None:
+        """A missing partition is one of a topic's: it goes on behind what is lost."""
+        ...
+
+    def forget(self, topic: str, partition: int) -> None:
+        """A missing partition was deleted."""
+        ...
+
     def sizes(self) -> Iterator[PartitionSize]: ...
 
     @property

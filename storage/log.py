@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import os
 
+from kbroker.protocol.records import CorruptRecord
 from kbroker.storage import leader_epochs, names
 from kbroker.storage.abstract_log import AbstractLog
 from kbroker.storage.cold_reads import ColdReads
@@ -350,6 +351,10 @@ class PartitionLog(AbstractLog[FileSegment]):
             place = self._place_of_limit(limit, wait)
             index = self._segment_index(offset)
             found = self._reader.read(self._segments, index, wanted, place, wait=wait, loaded=loaded)
+        if found is not None and found.next_offset > limit:
+            raise CorruptRecord(
+                f"{self}: a batch at offset {offset} says that it ends at {found.next_offset}"
+            )
         limits = (self.high_watermark, self.last_stable_offset, self.log_start_offset)
         if found is None or not found.data:
             return Slice((), 0, *limits, (), offset)
@@ -459,6 +464,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             self.log_start_offset = min(self.log_start_offset, end_offset)
             if self.first_dirty_offset is not None:
                 self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
+            self.compacted_offset = min(self.compacted_offset, end_offset)
             self._context.publish()
             self._cut(place, end_offset)
         except OSError as error:

@@ -44,6 +44,7 @@ _LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32
+_TRIED_ENTRIES = 8  # of an index that turns out to be wrong
 _RANGE_BYTES = 64 * 1024  # less is sooner read than sent from the file
 _SHORT_RECORDS = 1000  # uncompressed, are searched at once
 
@@ -136,6 +137,8 @@ class LogReader:
                 found = found or self._read_segment(segment, position, end, wanted, wait, exact=False)
                 if found is not None:
                     return found
+            if segment.corrupt and offset < segment.corrupt[-1].next_offset:
+                raise self._damaged(segment, segment.size_bytes, "records are missing")
             if last:
                 break
         return None
@@ -144,12 +147,34 @@ class LogReader:
         """A batch boundary at or before the batch that holds `offset`."""
         if offset <= segment.base_offset:
             return 0
-        entry = segment.index.floor(min(offset - segment.base_offset, 2**32 - 1), wait=wait)
+        key = min(offset - segment.base_offset, 2**32 - 1)
+        for _ in range(_TRIED_ENTRIES):
+            entry = segment.index.floor(key, wait=wait)
+            if entry is None or self._is_right(segment, entry, wait):
+                break
+            key = entry[0] - 1
+        else:
+            entry = None
         start = entry[1] if entry is not None else 0
         for damage in segment.corrupt:
             if offset >= damage.next_offset:
                 start = max(start, damage.end)
         return start
+
+    def _is_right(self, segment: FileSegment, entry: tuple[int, int], wait: bool) -> bool:
+        """Whether an index entry points at a batch that begins at or below its offset."""
+        offset, position = entry
+        if position < segment.size_bytes:
+            data = self._read(segment, BATCH_OVERHEAD, position, wait)
+            if len(data) == BATCH_OVERHEAD and data[_MAGIC_POSITION] == MAGIC:
+                base_offset, _ = _START.unpack_from(data)
+                if segment.base_offset <= base_offset <= segment.base_offset + offset:
+                    return True
+        place = (segment.base_offset, -1)
+        if self._report and place not in self._reported:
+            self._reported.add(place)
+            logger.error("%s is wrong: kbroker verify --repair makes it again", segment.index.file.path)
+        return False
 
     def _read_segment(
         self,
@@ -166,7 +191,7 @@ class LogReader:
         whole_end = end
         while position < whole_end:
             if segment.corrupt:
-                end = self._before_damage(segment, position, whole_end)
+                end = self._before_damage(segment, position, whole_end, offset)
             size = max_bytes if exact else max_bytes + _SEARCH_BYTES
             size = min(max(size, BATCH_OVERHEAD), end - position)
             buffer = self._read(segment, size, position, wait)
@@ -295,12 +320,13 @@ class LogReader:
             target = entry[1] - 1
         return stop
 
-    def _before_damage(self, segment: FileSegment, position: int, end: int) -> int:
+    def _before_damage(self, segment: FileSegment, position: int, end: int, offset: int) -> int:
+        """How far batches can be read from `position` on, for who asked for `offset`."""
         for damage in segment.corrupt:
-            if damage.start <= position < damage.end:
-                raise self._damaged(segment, position, "damaged, as found when the log was recovered")
             if position < damage.start:
                 return min(end, damage.start)
+            if position < damage.end or offset < damage.next_offset:
+                raise self._damaged(segment, damage.start, "damaged, as found when the log was opened")
         return end
 
     def _damaged(self, segment: FileSegment, position: int, what: str) -> CorruptRecord:
@@ -320,8 +346,9 @@ class LogReader:
         start = 0
         while position < end:
             if position + BATCH_OVERHEAD > start + len(buffer):
-                if segment.corrupt:
-                    self._before_damage(segment, position, end)
+                for damage in segment.corrupt:
+                    if damage.start <= position < damage.end:
+                        raise self._damaged(segment, position, "damaged, as found when the log was opened")
                 start = position
                 buffer = self._read(segment, min(_SEARCH_BYTES, end - position), position, wait)
             size = self._batch_size(segment, buffer, position - start, start, end)

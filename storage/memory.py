@@ -242,6 +242,15 @@ class MemoryDirectory:
     def partitions(self) -> list[tuple[str, int]]:
         return list(self._logs)
 
+    def missing(self) -> list[tuple[str, int]]:
+        return []
+
+    def restore(self, topic: str, partition: int) -> None:
+        pass
+
+    def forget(self, topic: str, partition: int) -> None:
+        pass
+
     def sizes(self) -> Iterator[PartitionSize]:
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)

@@ -16,6 +16,7 @@ SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
+CUT = ".cut"  # ours: see set_aside.py
 DELETE_DIRECTORY = "-delete"
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -27,9 +28,11 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+COMPACTED_OFFSETS = "compacted-offset-checkpoint"  # ours: below these offsets some may be missing
 
 MAX_NAME_LENGTH = 255
 _PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+_DELETED_DIRECTORY = re.compile(_PARTITION_DIRECTORY.pattern + r"\.[0-9a-f]{32}-delete")
 _OFFSET = re.compile(r"[0-9]{20}")
 
 
@@ -49,6 +52,12 @@ def partition_directory(topic: str, partition: int) -> str:
 
 def parse_partition_directory(name: str) -> tuple[str, int] | None:
     match = _PARTITION_DIRECTORY.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
+
+
+def parse_deleted_directory(name: str) -> tuple[str, int] | None:
+    """The partition whose directory this was, if the name had room to tell."""
+    match = _DELETED_DIRECTORY.fullmatch(name)
     return (match[1], int(match[2])) if match else None
 
 

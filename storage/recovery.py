@@ -1,12 +1,15 @@
 """Opening the directory of a partition: finding its segments, its end, its producers and its epochs.
 
-After a clean stop nothing is scanned: the end is walked to from the last index entry, the producers come from
-their snapshot. After an unclean one every batch from the recovery point on is checked; at the first that is
-not whole and valid the log is cut, and what follows from it (indexes, producers, epochs) is made again. What
-was below the recovery point was on disk once: damage there is reported and kept apart, not cut.
+After a clean stop nothing is scanned: the end is walked to from the last index entry and held against the
+checkpoints, the producers come from their snapshot. After an unclean one every batch from the recovery point
+on is checked, and what follows from it (indexes, producers, epochs) is made again. Whichever it was, each
+older segment must end where the next one begins (chain.py).
 
-This is right because a recovery point is only published once the `.log` and everything derived from it are on
-disk up to there (log.py, `checkpoint`).
+What was there once is lost, not cut: it is reported, readers of it get an error, and its offsets are not
+given again. That is all below the recovery point, which is only published once the `.log` and everything
+derived from it are on disk up to there (log.py, `checkpoint`); and, unless the machine went down, all that
+was ever written: then the only thing that may be missing is the end of the last write. Else the log is cut
+at the first batch that is not whole and valid. What is cut beyond a torn last batch is kept (set_aside.py).
 """
 
 from __future__ import annotations
@@ -16,21 +19,23 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kbroker.protocol.records import BatchHeader, RecordError
-from kbroker.storage import leader_epochs, names
+from kbroker.storage import chain, names
 from kbroker.storage.batch_scan import CHUNK_BYTES, scan
-from kbroker.storage.compaction import leftovers
-from kbroker.storage.damage import damage_at
+from kbroker.storage.damage import Loss, has_batch_behind, offsets_at
 from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
-from kbroker.storage.file_segment import FileSegment
-from kbroker.storage.files import TEMPORARY_SUFFIX, Files
-from kbroker.storage.index import Index
+from kbroker.storage.file_segment import Damage, FileSegment
+from kbroker.storage.files import Files
 from kbroker.storage.leader_epochs import LeaderEpochs
 from kbroker.storage.log_reader import LogReader
+from kbroker.storage.partition_files import LoadOptions, PartitionFiles
 from kbroker.storage.producer_state import ProducerStates
+from kbroker.storage.set_aside import set_aside
 from kbroker.storage.snapshots import Snapshots
+from kbroker.storage.walk import Batch, Lost, Tail, gap, walk
 
 logger = logging.getLogger("kbroker.storage")
 
@@ -47,17 +52,7 @@ class Loaded:
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
     cut_bytes: int = 0
     unpersisted: list[FileSegment] = field(default_factory=list)  # ended, with indexes that are not on disk
-
-
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    clean: bool
-    recovery_point: int
-    log_start_offset: int  # as last checkpointed
-    compacted_offset: int  # below it, and below the recovery point, offsets may be missing
-    now_ms: int
-    producer_id_expiration_ms: int
-    index_interval_bytes: int
+    losses: list[Loss] = field(default_factory=list)
 
 
 def load(
@@ -80,126 +75,107 @@ class _Loader:
         failed: Callable[[OSError], StorageError],
     ) -> None:
         self._files = files
-        self._descriptors = descriptors
         self._directory = directory
         self._options = options
-        self._failed = failed
+        self._found = PartitionFiles(files, descriptors, directory, options, failed)
         self._name = os.path.basename(directory)
         self._epochs_known = False  # up to where scanning began
         self._scanned = False
+        # Everything below was there. Of two witnesses who disagree the lower one claims less.
+        self._recovery_point = min(options.ends, default=0)
+        # And below here what is derived from it was on disk, too.
+        self._derived_point = (
+            self._recovery_point if options.clean else min(self._recovery_point, options.recovery_point or 0)
+        )
         self._loaded = Loaded(Snapshots(files, directory))
         self._reader = LogReader(files, report=False)
 
     def load(self) -> Loaded:
         loaded = self._loaded
-        present = self._present_files()
-        loaded.segments = self._make_segments(present)
-        loaded.epochs = self._read_epochs(present)
-        loaded.snapshots = Snapshots(self._files, self._directory, present)
-        first = loaded.segments[0].base_offset if loaded.segments else 0
-        loaded.log_start_offset = max(self._options.log_start_offset, first)
+        found = self._found
+        found.look()
+        loaded.segments, loaded.epochs, loaded.snapshots = found.segments, found.epochs, found.snapshots
+        loaded.log_start_offset = found.find_start()
+        self._epochs_known = found.epochs_known
         if not loaded.segments:
             loaded.log_end_offset = loaded.log_start_offset
+            if loaded.log_start_offset < self._recovery_point:
+                self._lose_end(loaded.log_start_offset)
             loaded.producers.end_offset = loaded.log_end_offset
             return loaded
         try:
-            if self._options.clean:
-                self._replay(self._find_end())
-            elif self._untouched_since(self._options.recovery_point):
-                self._replay(self._options.recovery_point)
-            else:
-                self._recover(self._options.recovery_point)
+            self._open()
         except (RecordError, EOFError, ValueError) as error:
-            logger.warning("%s: its files do not agree (%s): checking all of it", self._name, error)
-            loaded.producers = ProducerStates()
-            for segment in loaded.segments:
-                segment.reset_aborted()
-            self._recover(0)
+            last = loaded.segments[-1].base_offset
+            last = last if self._options.clean else min(last, self._derived_point)
+            logger.warning("%s: its files do not agree (%s): checking from %d on", self._name, error, last)
+            try:
+                self._start_over(last)
+            except (RecordError, EOFError, ValueError) as again:
+                logger.warning("%s: its files do not agree (%s): checking all of it", self._name, again)
+                self._start_over(0)
         self._settle()
         return loaded
 
-    # what is there
+    def _open(self) -> None:
+        if self._options.clean:
+            self._check_chain(self._loaded.segments)
+            self._replay(self._find_end())
+        elif self._untouched_since(self._derived_point):
+            self._check_chain(self._loaded.segments)
+            self._replay(self._derived_point)
+        else:
+            self._recover(self._derived_point)
 
-    def _present_files(self) -> dict[str, int]:
-        """The files and their sizes, once what a crash left half done is settled."""
-        present = self._files.sizes(self._directory)
-        for name in sorted(present):
-            if name.endswith((names.DELETED, TEMPORARY_SUFFIX)):
-                self._remove(name)
-                del present[name]
-        if any(name.endswith((names.CLEANED, names.SWAP)) for name in present):
-            leftovers.settle(self._files, self._directory, set(present))
-            present = self._files.sizes(self._directory)
-        return present
+    def _start_over(self, offset: int) -> None:
+        """Trust nothing that is derived from the log behind `offset`, where a segment begins."""
+        loaded = self._loaded
+        loaded.producers = ProducerStates()
+        self._scanned = False
+        for segment in loaded.segments:
+            if segment.base_offset >= offset:
+                segment.reset_aborted()
+        self._recover(offset)
 
-    def _make_segments(self, present: dict[str, int]) -> list[FileSegment]:
-        offsets = sorted(
-            offset for name in present if (offset := names.offset_of(name, names.LOG)) is not None
-        )
-        segments = []
-        for base_offset in offsets:
-            segment = FileSegment(
-                self._files,
-                self._descriptors,
-                self._directory,
-                base_offset,
-                created_ms=self._options.now_ms,
-                index_interval_bytes=self._options.index_interval_bytes,
-                failed=self._failed,
-            )
-            stem = f"{base_offset:020d}"
-            segment.size_bytes = present[stem + names.LOG]
-            for index, suffix in ((segment.index, names.INDEX), (segment.time_index, names.TIME_INDEX)):
-                index.use_disk(present.get(stem + suffix, 0) // index.entry_bytes)
-            if stem + names.TRANSACTION_INDEX in present:
-                segment.expect_aborted_on_disk()
-            segment.forget_timestamps()
-            segments.append(segment)
-        if segments:
-            # Kafka's active segment has indexes that end in zeros.
-            _drop_zeros(segments[-1].index, column=1)
-            _drop_zeros(segments[-1].time_index, column=0)
-        for name in present:
-            for suffix in (names.INDEX, names.TIME_INDEX, names.TRANSACTION_INDEX):
-                offset = names.offset_of(name, suffix)
-                if offset is not None and f"{offset:020d}{names.LOG}" not in present:
-                    logger.warning("%s: removing %s, which has no log file", self._name, name)
-                    self._remove(name)
-        return segments
-
-    def _read_epochs(self, present: dict[str, int]) -> LeaderEpochs:
-        if names.LEADER_EPOCHS in present:
-            data = self._files.read_bytes(os.path.join(self._directory, names.LEADER_EPOCHS))
-            try:
-                epochs = leader_epochs.decode(data)
-                self._epochs_known = True
-                return epochs
-            except ValueError as error:
-                logger.warning("%s: the leader epoch checkpoint is unreadable: %s", self._name, error)
-        return LeaderEpochs()
-
-    # after a clean stop
+    # the end, and the chain of segments that leads to it
 
     def _find_end(self) -> int:
-        """Walk from the last index entry to the end of the last segment."""
+        """Walk to the end of the last segment; ValueError if it is not the one that was checkpointed."""
         segment = self._loaded.segments[-1]
-        entry = segment.index.last(wait=True)
-        start = entry[1] if entry is not None else 0
-        end_offset = segment.base_offset
-        last: BatchHeader | None = None
         segment.load_timestamps()
-        for _, header in self._reader.headers(segment, start, segment.size_bytes, wait=True):
-            if header.base_offset < end_offset:
-                raise ValueError(f"offset {header.base_offset} where {end_offset} is due")
-            end_offset = header.next_offset
-            if header.max_timestamp > segment.max_timestamp:
-                segment.max_timestamp = header.max_timestamp
-                segment.max_timestamp_offset = header.last_offset
-            last = header
+        end_offset, last = chain.end_of(self._reader, segment)
+        if self._options.clean and self._options.ends and end_offset not in self._options.ends:
+            raise ValueError(f"the log ends at offset {end_offset}, not at {self._recovery_point}")
         if last is not None:
             self._check_epochs(last, first=False)
         self._loaded.log_end_offset = end_offset
         return end_offset
+
+    def _check_chain(self, segments: list[FileSegment]) -> None:
+        """Whether each segment but the last ends where the next begins, as far as that is cheap to tell."""
+        for segment, following in pairwise(segments):
+            try:
+                end_offset, _ = chain.end_of(self._reader, segment)
+            except (RecordError, EOFError, ValueError) as error:
+                logger.warning("%s: checking all of segment %d: %s", self._name, segment.base_offset, error)
+                self._examine(segment)
+            else:
+                self._check_gap(segment, end_offset, following.base_offset)
+
+    def _examine(self, segment: FileSegment) -> None:
+        """Check every batch of an older segment, and make its indexes again."""
+
+        def note(start: int, header: BatchHeader, _: memoryview) -> None:
+            segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
+
+        self._walk(segment, self._reset(segment), segment.base_offset, note)
+        segment.persist(complete=True)
+
+    def _check_gap(self, segment: FileSegment, expected: int, offset: int) -> None:
+        """At the end of `segment`, with `expected` due and the next one beginning at `offset`."""
+        if self._gap(expected, offset):
+            damage = Damage(segment.size_bytes, segment.size_bytes, offset)
+            self._keep_apart(segment, damage, expected, "they are missing")
 
     def _untouched_since(self, recovery_point: int) -> bool:
         """Whether nothing was appended since the recovery point: nothing is to be checked or made again."""
@@ -233,31 +209,35 @@ class _Loader:
     def _recover(self, recovery_point: int) -> None:
         """Check everything from `recovery_point` on, and make again what is derived from it."""
         loaded = self._loaded
-        loaded.epochs.truncate_from_end(recovery_point)
-        loaded.snapshots.remove_above(recovery_point)
         newest = loaded.snapshots.newest(loaded.log_start_offset, recovery_point)
         snapshot = newest[0] if newest is not None else None
+        if newest is None:
+            recovery_point = 0  # all of it is scanned, so that nothing else need be trusted either
+        loaded.epochs.truncate_from_end(recovery_point)
+        loaded.snapshots.remove_above(recovery_point, keep=self._recovery_point)
         if newest is not None:
             loaded.producers.load(newest[1], newest[0])
         known = loaded.log_start_offset if snapshot is None else max(snapshot, loaded.log_start_offset)
         known = min(known, recovery_point)  # where scanning must begin at the latest
         scanned = segments_from(loaded.segments, known)
-        expected = scanned[0].base_offset
+        older = len(loaded.segments) - len(scanned)
+        self._check_chain(loaded.segments[: older + 1])
+        position, expected = self._trusted_start(scanned[0], known)
         for index, segment in enumerate(scanned):
-            if self._gap(segment.base_offset, expected):
-                self._cut(scanned[index - 1], scanned[index - 1].size_bytes, expected, scanned[index:])
-                break
-            position = self._trusted_start(segment, known) if not index else self._reset(segment)
+            if self._gap(expected, segment.base_offset):
+                before = scanned[index - 1]
+                if not self._was_there(expected):
+                    self._cut(before, before.size_bytes, expected, scanned[index:])
+                    break
+                self._check_gap(before, expected, segment.base_offset)
+            if index:
+                position, expected = self._reset(segment), max(expected, segment.base_offset)
             segment.truncate_aborted(recovery_point)
             end, expected = self._recover_segment(segment, position, expected, snapshot or 0, recovery_point)
             if end < segment.size_bytes:
                 self._cut(segment, end, expected, scanned[index + 1 :])
                 break
         loaded.unpersisted = loaded.segments[:-1]
-        if expected < self._options.recovery_point:
-            logger.error(
-                "%s: offsets %d to %d are gone", self._name, expected, self._options.recovery_point - 1
-            )
         loaded.log_end_offset = expected
         if snapshot is not None and expected < snapshot:
             loaded.producers = replay_producers(
@@ -268,8 +248,27 @@ class _Loader:
                 expected,
                 scan_all=True,
             )
-        loaded.producers.end_offset = expected
+        if expected < self._recovery_point:
+            self._lose_end(expected)
+        else:
+            loaded.snapshots.remove_above(max(expected - 1, recovery_point))
+        loaded.producers.end_offset = loaded.log_end_offset
         loaded.producers.remove_expired(self._options.now_ms, self._options.producer_id_expiration_ms)
+
+    def _lose_end(self, expected: int) -> None:
+        """Everything from `expected` to the recovery point is gone: the log goes on behind it."""
+        loaded, end_offset = self._loaded, self._recovery_point
+        if not loaded.segments:
+            loaded.segments.append(self._found.empty_segment(expected))
+        before = loaded.segments[-1]
+        damage = Damage(before.size_bytes, before.size_bytes, end_offset)
+        self._keep_apart(before, damage, expected, "the log ends before them")
+        loaded.segments.append(self._found.empty_segment(end_offset))
+        newest = loaded.snapshots.newest(end_offset, end_offset)
+        if newest is not None:  # nobody who produced them need to be surprised
+            loaded.producers = ProducerStates()
+            loaded.producers.load(newest[1], newest[0])
+        loaded.log_end_offset = end_offset
 
     def _check_epochs(self, header: BatchHeader, *, first: bool) -> None:
         """Whether the epoch checkpoint reaches to the batch where scanning begins, the log's first or not."""
@@ -287,12 +286,18 @@ class _Loader:
                     if header.partition_leader_epoch > loaded.epochs.latest:
                         loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
-    def _gap(self, offset: int, expected: int) -> bool:
-        """Whether something is missing before `offset`: only compaction, of old data, leaves gaps."""
-        return offset > expected >= max(self._options.recovery_point, self._options.compacted_offset)
+    def _gap(self, expected: int, offset: int) -> bool:
+        return gap(expected, offset, self._options.compacted_offset)
 
-    def _trusted_start(self, segment: FileSegment, offset: int) -> int:
-        """A batch boundary at or below `offset` from which to scan; indexes are kept up to it."""
+    def _was_there(self, offset: int) -> bool:
+        """Whether what began at `offset` was in the file once, so that it cannot be a write that failed."""
+        return self._options.all_written or offset < self._recovery_point
+
+    def _trusted_start(self, segment: FileSegment, offset: int) -> tuple[int, int]:
+        """A batch boundary at or below `offset` from which to scan, and the offset that is due there.
+
+        Indexes are kept up to it.
+        """
         relative = max(offset - segment.base_offset, 0)
         count = segment.index.count_below(0, relative)
         entry = None
@@ -309,8 +314,8 @@ class _Loader:
                 segment.index.truncate(count)
                 segment.time_index.truncate(segment.time_index.count_below(1, entry[0]))
                 segment.load_timestamps()
-                return entry[1]
-        return self._reset(segment)
+                return entry[1], header.base_offset
+        return self._reset(segment), segment.base_offset
 
     def _reset(self, segment: FileSegment) -> int:
         """Forget the indexes: the segment is scanned from its start."""
@@ -324,57 +329,97 @@ class _Loader:
     ) -> tuple[int, int]:
         """Check the batches from `position` on; returns where they end, and the offset that comes next."""
         loaded = self._loaded
-        while True:
-            try:
-                for start, header, batch in scan(self._files, segment.handle, position, segment.size_bytes):
-                    if header.base_offset < expected or self._gap(header.base_offset, expected):
-                        raise RecordError(f"offset {header.base_offset} where {expected} is due")
-                    segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
-                    if not self._scanned:
-                        self._scanned = True
-                        self._check_epochs(header, first=segment is loaded.segments[0] and not start)
-                    if header.partition_leader_epoch > loaded.epochs.latest:
-                        loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
-                    counts = header.base_offset >= snapshot and header.last_offset >= loaded.log_start_offset
-                    if header.producer_id >= 0 and counts:
-                        aborted = loaded.producers.learn(
-                            batch, header, header.base_offset, header.last_offset
-                        )
-                        if aborted is not None and aborted.last_offset >= recovery_point:
-                            segment.add_aborted(aborted)
-                    expected = header.next_offset
-                    position = start + header.size_bytes
-                return position, expected
-            except RecordError as error:
-                damage = (
-                    damage_at(self._files, loaded.segments, segment, position, expected, loaded.epochs)
-                    if expected < self._options.recovery_point
-                    else None
-                )
-                if damage is None:
-                    logger.warning(
-                        "%s: the log ends at offset %d (%s at position %d: %s)",
-                        self._name,
-                        expected,
-                        os.path.basename(segment.file.path),
-                        position,
-                        error,
-                    )
-                    return position, expected
-                logger.error(
-                    "%s: %s is damaged from position %d to %d, offsets %d to %d are lost: %s",
-                    self._name,
-                    os.path.basename(segment.file.path),
-                    damage.start,
-                    damage.end,
-                    expected,
-                    damage.next_offset - 1,
-                    error,
-                )
-                segment.corrupt.append(damage)
+
+        def learn(start: int, header: BatchHeader, batch: memoryview) -> None:
+            segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
+            if not self._scanned:
+                self._scanned = True
+                self._check_epochs(header, first=segment is loaded.segments[0] and not start)
+            if header.partition_leader_epoch > loaded.epochs.latest:
+                loaded.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            counts = header.base_offset >= snapshot and header.last_offset >= loaded.log_start_offset
+            if header.producer_id >= 0 and counts:
+                aborted = loaded.producers.learn(batch, header, header.base_offset, header.last_offset)
+                if aborted is not None and aborted.last_offset >= recovery_point:
+                    segment.add_aborted(aborted)
+
+        return self._walk(segment, position, expected, learn)
+
+    def _walk(
+        self,
+        segment: FileSegment,
+        position: int,
+        expected: int,
+        visit: Callable[[int, BatchHeader, memoryview], None],
+    ) -> tuple[int, int]:
+        """Visit the valid batches from `position` on, where `expected` is due; damage is kept apart.
+
+        Returns where they end, and the offset that comes next.
+        """
+        segments = self._loaded.segments
+        following = segments.index(segment) + 1
+        for event in walk(
+            self._files,
+            segment.handle,
+            segment.size_bytes,
+            position,
+            expected,
+            limit=segments[following].base_offset if following < len(segments) else None,
+            compacted_offset=self._options.compacted_offset,
+        ):
+            if isinstance(event, Batch):
+                visit(*event)
+                position, expected = event.position + event.header.size_bytes, event.header.next_offset
+            elif isinstance(event, Lost) and self._was_there(event.expected):
+                damage = event.damage
+                if damage.start < damage.end == segment.size_bytes:
+                    self._set_aside(segment, damage.start)
+                    damage = Damage(damage.start, damage.start, damage.next_offset)
+                self._keep_apart(segment, damage, event.expected, event.reason)
                 position, expected = damage.end, damage.next_offset
+            else:
+                if isinstance(event, Tail):
+                    self._lose_last(segment, position, expected)
+                self._report_end(segment, position, expected, event.reason)
+                break
+        return position, expected
+
+    def _report_end(self, segment: FileSegment, position: int, expected: int, reason: str) -> None:
+        name = os.path.basename(segment.file.path)
+        logger.warning(
+            "%s: the log ends at offset %d (%s at position %d: %s)",
+            self._name,
+            expected,
+            name,
+            position,
+            reason,
+        )
+
+    # what is lost
+
+    def _lose_last(self, segment: FileSegment, position: int, expected: int) -> None:
+        """No batch follows. Where every write is there, one that is not torn was acknowledged."""
+        if self._options.all_written:
+            count = offsets_at(self._files, segment.handle, segment.size_bytes, position, expected)
+            self._recovery_point = max(self._recovery_point, expected + count if count else 0)
+
+    def _keep_apart(self, segment: FileSegment, damage: Damage, expected: int, reason: str) -> None:
+        """Offsets from `expected` on are lost: whoever reads them is told."""
+        segment.note_damage(damage)
+        first_offset = max(expected, self._loaded.log_start_offset)
+        known = any(loss.first_offset == first_offset for loss in self._loaded.losses)
+        if first_offset < damage.next_offset and not known:
+            place = f"{os.path.basename(segment.file.path)} at position {damage.start}"
+            self._loaded.losses.append(Loss(first_offset, damage.next_offset, f"{place}: {reason}"))
+
+    def _set_aside(self, segment: FileSegment, position: int) -> None:
+        """Cut a segment, and keep what is cut."""
+        size_bytes = segment.size_bytes - position
+        path = set_aside(self._files, segment, position)
+        logger.warning("%s: %d bytes are kept in %s", self._name, size_bytes, os.path.basename(path))
 
     def _cut(self, segment: FileSegment, position: int, end_offset: int, later: list[FileSegment]) -> None:
+        """Only what is no more than a torn last batch is not kept."""
         loaded = self._loaded
         loaded.cut_bytes = segment.size_bytes - position + sum(other.size_bytes for other in later)
         logger.warning(
@@ -383,17 +428,25 @@ class _Loader:
             loaded.cut_bytes,
             end_offset,
         )
+        torn = not later and not self._options.clean and end_offset >= self._recovery_point
+        size_bytes = segment.size_bytes
+        if position < size_bytes and not (
+            torn and not has_batch_behind(self._files, segment.handle, size_bytes, position, end_offset)
+        ):
+            self._set_aside(segment, position)
         timestamp, offset = segment.max_timestamp, segment.max_timestamp_offset
         segment.truncate_to_position(position, end_offset)
         segment.max_timestamp, segment.max_timestamp_offset = timestamp, offset
         for other in later:
+            if other.size_bytes:
+                self._set_aside(other, 0)
             self._discard(other)
 
     def _discard(self, segment: FileSegment) -> None:
         self._loaded.segments.remove(segment)
         segment.close()
-        for suffix in names.SEGMENT_SUFFIXES:
-            self._remove(f"{segment.base_offset:020d}{suffix}")
+        for suffix in reversed(names.SEGMENT_SUFFIXES):
+            self._found.remove(f"{segment.base_offset:020d}{suffix}")
 
     # both
 
@@ -401,6 +454,7 @@ class _Loader:
         """Make start, epochs and snapshots agree with the segments that there are."""
         loaded = self._loaded
         if loaded.log_start_offset > loaded.log_end_offset:
+            # Records were deleted up to a start that was acknowledged; then the machine lost some before it.
             logger.warning(
                 "%s: the log starts at %d and ends at %d: nothing of it is left",
                 self._name,
@@ -417,9 +471,6 @@ class _Loader:
         loaded.epochs.truncate_from_start(loaded.log_start_offset)
         loaded.snapshots.remove_above(loaded.log_end_offset)
         loaded.snapshots.remove_strays({segment.base_offset for segment in loaded.segments})
-
-    def _remove(self, name: str) -> None:
-        self._files.unlink_if_exists(os.path.join(self._directory, name))
 
 
 def segments_from(segments: list[FileSegment], offset: int) -> list[FileSegment]:
@@ -455,19 +506,3 @@ def replay_producers(
                     producers.learn(batch, header, header.base_offset, header.last_offset)
     producers.end_offset = end_offset
     return producers
-
-
-def _drop_zeros(index: Index, column: int) -> None:
-    """Entries of zeros at the end of an index file are none."""
-    last = index.last(wait=True)
-    if last is None or last[column]:
-        return
-    low, high = 0, len(index)
-    while low < high:
-        middle = (low + high) // 2
-        entry = index.entry(middle)
-        if entry is not None and entry[column]:
-            low = middle + 1
-        else:
-            high = middle
-    index.use_disk(low)

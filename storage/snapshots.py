@@ -54,11 +54,11 @@ class Snapshots:
                 self._offsets.remove(offset)
         return None
 
-    def remove_above(self, offset: int) -> None:
-        keep = bisect_right(self._offsets, offset)
-        for stale in self._offsets[keep:]:
+    def remove_above(self, offset: int, *, keep: int = -1) -> None:
+        """`keep`: the offset of one that stays."""
+        for stale in [each for each in self._offsets if each > offset and each != keep]:
             self._files.unlink_if_exists(self.path(stale))
-        del self._offsets[keep:]
+            self._offsets.remove(stale)
 
     def remove_strays(self, base_offsets: set[int], keep: int = 1) -> None:
         """Remove those that belong to no segment, but for the `keep` newest."""

@@ -7,28 +7,35 @@ while the catalog takes what one holds, new entries go to the other.
 An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, what is noted.
 Sequence numbers grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
 
+A third, small file holds the number of the last entry, so that the next start misses those that are gone.
+
 Invariants: an entry that was appended is read again, whole and in its order, by whoever opens the directory
-next; one that could not be appended leaves nothing behind. A torn end is cut when it is read. Entries of
-another format are refused, and kept.
+next, or its loss is reported; one that could not be appended leaves nothing behind. A torn end is cut when it
+is read; damage is passed over, and a copy of it is kept. Entries of another format are refused, and kept.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
 from kbroker.storage.errors import shortage
 
+logger = logging.getLogger("kbroker.catalog")
+
 _HEAD = struct.Struct(">II")
 _START = struct.Struct(">BQ")  # format, sequence number
 _FORMAT = 2
 _CLOSED = -1
+_LAST = struct.Struct(">QI")  # sequence number of the last entry; CRC-32 of that
+_DAMAGED = ".damaged"
 
 
 class Entry(NamedTuple):
@@ -43,10 +50,14 @@ class Journal:
         try:
             for name in names:
                 self._files.append(_File(directory / name))
+            self._last = _LastSequence(directory / last_name(names))
         except OSError as error:
-            self.close()
+            for file in self._files:
+                file.close()
             raise _translated(error) from error
         self._current = 0
+        self.lost = 0
+        """How many entries were found to be gone."""
         self.sequence = 0
         """That of the last entry."""
         self.broken = False
@@ -60,6 +71,16 @@ class Journal:
         """The entries with higher sequence numbers than `after`, and from now on number behind them."""
         entries = sorted(entry for file in self._files for entry in file.entries() if entry.sequence > after)
         self.sequence = entries[-1].sequence if entries else after
+        lost = _missing((entry.sequence for entry in entries), after, self._last.read())
+        if lost:
+            self.lost += len(lost)
+            logger.error(
+                "%s: %s that had been acknowledged are gone, numbers %d to %d",
+                " and ".join(file.name for file in self._files),
+                f"{len(lost)} changes",
+                lost[0],
+                lost[-1],
+            )
         return entries
 
     def append(self, payload: bytes) -> int:
@@ -73,6 +94,7 @@ class Journal:
         except OSError as error:
             raise _translated(error) from error
         self.sequence = file.last = sequence
+        self._last.write(sequence)
         return sequence
 
     def turn(self) -> None:
@@ -90,6 +112,68 @@ class Journal:
     def close(self) -> None:
         for file in self._files:
             file.close()
+        self._last.close()
+
+
+def last_name(names: Sequence[str]) -> str:
+    """Of the file with the number of the last entry: offsets.last for offsets-0.journal."""
+    return names[0].removesuffix(".journal").rstrip("0123456789-") + ".last"
+
+
+def check(directory: Path, names: Sequence[str], after: int) -> list[tuple[str, str]]:
+    """File and problem, of a journal that nobody has open; the catalog has its entries up to `after`."""
+    found: list[tuple[str, str]] = []
+    sequences: list[int] = []
+    for name in names:
+        path = directory / name
+        data = path.read_bytes() if path.exists() else b""
+        try:
+            entries, _, damaged = _whole_entries(data)
+        except _OtherFormat as error:
+            found.append((name, f"it has entries of format {error}"))
+            continue
+        sequences += [entry.sequence for entry in entries if entry.sequence > after]
+        if damaged and any(entry.sequence > after for entry in entries):
+            found.append((name, "it is damaged"))
+    path = directory / last_name(names)
+    lost = _missing(sequences, after, _read_last(path.read_bytes() if path.exists() else b"") or 0)
+    if lost:
+        text = f"{len(lost)} changes that had been acknowledged are lost, numbers {lost[0]} to {lost[-1]}"
+        found.append((names[0], text))
+    return found
+
+
+def _missing(sequences: Iterable[int], after: int, last: int) -> list[int]:
+    """The numbers that are not there, of those behind `after`."""
+    there = set(sequences)
+    return [number for number in range(after + 1, max(last, *there, after) + 1) if number not in there]
+
+
+def _read_last(data: bytes) -> int | None:
+    if len(data) != _LAST.size:
+        return None
+    sequence, crc = _LAST.unpack(data)
+    return int(sequence) if zlib.crc32(data[:8]) == crc else None
+
+
+class _LastSequence:
+    """A number that outlives the process, in a file of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def read(self) -> int:
+        return _read_last(os.pread(self._fd, 64, 0)) or 0
+
+    def write(self, sequence: int) -> None:
+        number = sequence.to_bytes(8, "big")
+        with contextlib.suppress(OSError):  # then less is missed, if it comes to that
+            os.pwrite(self._fd, number + zlib.crc32(number).to_bytes(4, "big"), 0)
+
+    def close(self) -> None:
+        if self._fd != _CLOSED:
+            os.close(self._fd)
+            self._fd = _CLOSED
 
 
 class _NotUndone(Exception):
@@ -105,6 +189,7 @@ class _OtherFormat(Exception):
 class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.name = path.name
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.size = os.fstat(self._fd).st_size
         self.last = 0  # sequence number of the last entry
@@ -112,7 +197,8 @@ class _File:
     def entries(self) -> list[Entry]:
         """All whole ones; what follows them is cut."""
         try:
-            found, end = _whole_entries(os.pread(self._fd, self.size, 0) if self.size else b"")
+            data = os.pread(self._fd, self.size, 0) if self.size else b""
+            found, end, damaged = _whole_entries(data)
         except _OtherFormat as error:
             raise CatalogTooNew(
                 f"{self._path} has entries of format {error}, which another version of kbroker wrote: start "
@@ -120,6 +206,14 @@ class _File:
             ) from None
         if found:
             self.last = found[-1].sequence
+        if damaged:
+            copy = self._path.with_name(self.name + _DAMAGED)
+            copy.write_bytes(data)
+            logger.error(
+                "%s is damaged: %d entries are whole; a copy is %s", self.name, len(found), copy.name
+            )
+        elif end < self.size:
+            logger.warning("%s: cutting %d bytes of a torn entry", self.name, self.size - end)
         if end < self.size:
             os.ftruncate(self._fd, end)
             self.size = end
@@ -153,21 +247,49 @@ def _encode(sequence: int, payload: bytes) -> bytes:
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
-def _whole_entries(data: bytes) -> tuple[list[Entry], int]:
-    """And where the last of them ends."""
+def _whole_entries(data: bytes) -> tuple[list[Entry], int, bool]:
+    """All of them; where the last ends; and whether there is damage, rather than a torn end at most."""
     found: list[Entry] = []
-    position = 0
+    position = last_end = 0
+    damaged = False
     while len(data) - position >= _HEAD.size:
-        length, crc = _HEAD.unpack_from(data, position)
-        body = data[position + _HEAD.size : position + _HEAD.size + length]
-        if not length or len(body) < length or zlib.crc32(body) != crc:
-            break
-        if body[0] != _FORMAT:
-            raise _OtherFormat(body[0])
-        _, sequence = _START.unpack_from(body)
-        found.append(Entry(sequence, body[_START.size :]))
-        position += _HEAD.size + length
-    return found, position
+        entry, end = _entry_at(data, position)
+        if entry is None:
+            following = _next_entry(data, position + 1)
+            if following is None:
+                # Zeros, or the beginning of an entry, is what a write leaves that was not finished.
+                damaged |= bool(end) and end <= len(data)
+                break
+            damaged = True
+            position = following
+            continue
+        if data[position + _HEAD.size] != _FORMAT:
+            raise _OtherFormat(data[position + _HEAD.size])
+        found.append(entry)
+        position = last_end = end
+    return found, last_end, damaged
+
+
+def _entry_at(data: bytes, position: int) -> tuple[Entry | None, int]:
+    """And where it says that it ends, 0 if it says nothing."""
+    length, crc = _HEAD.unpack_from(data, position)
+    start = position + _HEAD.size
+    end = start + length if length else 0
+    body = data[start:end]
+    if len(body) < _START.size or len(body) < length or zlib.crc32(body) != crc:
+        return None, end
+    _, sequence = _START.unpack_from(body)
+    return Entry(sequence, body[_START.size :]), end
+
+
+def _next_entry(data: bytes, position: int) -> int | None:
+    """Where the next whole entry of our format begins."""
+    place = data.find(_FORMAT, position + _HEAD.size)
+    while place >= 0:
+        if _entry_at(data, place - _HEAD.size)[0] is not None:
+            return place - _HEAD.size
+        place = data.find(_FORMAT, place + 1)
+    return None
 
 
 def _translated(error: OSError) -> CatalogError:

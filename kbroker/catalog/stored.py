@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kbroker.catalog.database import Database
+from kbroker.catalog.journal import last_name
 
 OFFSET_JOURNALS = ("offsets-0.journal", "offsets-1.journal")
 OFFSETS_FOLDED = "offset.journal.folded"
@@ -33,7 +34,7 @@ def transactions_are_stored(database: Database) -> bool:
 def _any_noted(database: Database, journals: tuple[str, ...]) -> bool:
     if database.directory is None:
         return False
-    paths = [database.directory / name for name in journals]
+    paths = [database.directory / name for name in (*journals, last_name(journals))]
     return any(path.exists() and path.stat().st_size for path in paths)
 
 

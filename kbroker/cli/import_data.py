@@ -30,7 +30,7 @@ give those that matter with -c. Committed offsets of groups are not imported."""
 
 
 @dataclass(slots=True)
-class _Found:
+class FoundTopic:
     """A topic in the source."""
 
     name: str
@@ -79,14 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _import(
     arguments: argparse.Namespace, partitions: list[str], root: str, target: str, *, in_place: bool
 ) -> int:
-    catalog = _Catalog(target, parse_configs(arguments.config))
+    catalog = OfflineCatalog(target, parse_configs(arguments.config))
     try:
         topics = _choose(arguments, partitions, catalog, in_place=in_place)
         for topic in topics:
             _check(topic, arguments, root, target, catalog, in_place=in_place)
         rows = [_row(topic, catalog) for topic in topics]
         if not arguments.dry_run:
-            _adopt(topics, root, target, catalog, in_place=in_place)
+            adopt(topics, root, target, catalog, in_place=in_place)
     finally:
         catalog.close()
     if not rows:
@@ -99,18 +99,25 @@ def _import(
     return OK
 
 
-def _choose(
-    arguments: argparse.Namespace, partitions: list[str], catalog: _Catalog, *, in_place: bool
-) -> list[_Found]:
+def topics_in(partitions: list[str]) -> dict[str, FoundTopic]:
+    """By name, the topics that these directories belong to."""
     from kbroker.storage import names
-    from kbroker.topics import INTERNAL_TOPICS
 
-    wanted = set(arguments.topic or ())
-    found: dict[str, _Found] = {}
+    found: dict[str, FoundTopic] = {}
     for path in partitions:
         key = names.parse_partition_directory(os.path.basename(path))
         assert key is not None
-        found.setdefault(key[0], _Found(key[0])).partitions[key[1]] = path
+        found.setdefault(key[0], FoundTopic(key[0])).partitions[key[1]] = path
+    return found
+
+
+def _choose(
+    arguments: argparse.Namespace, partitions: list[str], catalog: OfflineCatalog, *, in_place: bool
+) -> list[FoundTopic]:
+    from kbroker.topics import INTERNAL_TOPICS
+
+    wanted = set(arguments.topic or ())
+    found = topics_in(partitions)
     if missing := wanted - found.keys():
         raise CommandFailed(f"{arguments.source} has no partition of topic {min(missing)}")
     chosen = []
@@ -125,11 +132,11 @@ def _choose(
 
 
 def _check(
-    topic: _Found,
+    topic: FoundTopic,
     arguments: argparse.Namespace,
     root: str,
     target: str,
-    catalog: _Catalog,
+    catalog: OfflineCatalog,
     *,
     in_place: bool,
 ) -> None:
@@ -175,7 +182,7 @@ def _check(
         )
 
 
-def _row(topic: _Found, catalog: _Catalog) -> dict[str, Any]:
+def _row(topic: FoundTopic, catalog: OfflineCatalog) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "partitions": max(topic.partitions) + 1,
@@ -185,7 +192,9 @@ def _row(topic: _Found, catalog: _Catalog) -> dict[str, Any]:
     }
 
 
-def _adopt(topics: list[_Found], root: str, target: str, catalog: _Catalog, *, in_place: bool) -> None:
+def adopt(
+    topics: list[FoundTopic], root: str, target: str, catalog: OfflineCatalog, *, in_place: bool
+) -> None:
     from kbroker.storage import adoption, names
     from kbroker.storage.files import Files
 
@@ -206,11 +215,13 @@ def _adopt(topics: list[_Found], root: str, target: str, catalog: _Catalog, *, i
             if not os.path.exists(os.path.join(root, names.CLEAN_SHUTDOWN)):
                 # Its last batches may be torn: the next start must look.
                 files.unlink_if_exists(os.path.join(target, names.CLEAN_SHUTDOWN))
+        gaps = zip(sorted(topic.partitions), topic.reports, strict=True)
+        adoption.note_gaps(files, target, {(topic.name, number): report.last_gap for number, report in gaps})
         catalog.insert(topic, topic_id)
         note(f"{topic.name}: {plural(len(topic.partitions), 'partition')} imported")
 
 
-class _Catalog:
+class OfflineCatalog:
     """The topics of a data directory that nobody serves."""
 
     def __init__(self, directory: str, configs: dict[str, str]) -> None:
@@ -237,6 +248,11 @@ class _Catalog:
     def close(self) -> None:
         self._database.close()
 
+    def save_fact(self, name: str, value: str) -> None:
+        from kbroker.catalog import facts
+
+        facts.save(self._database, name, value).result()
+
     def has(self, name: str) -> bool:
         return self._topics.get(name) is not None
 
@@ -248,20 +264,21 @@ class _Catalog:
         except ApiError as error:
             raise CommandFailed(f"{str(error).rstrip('.')}: import other topics with -t") from error
 
-    def topic_id(self, topic: _Found) -> bytes:
+    def topic_id(self, topic: FoundTopic) -> bytes:
         """The one it has; a new one for logs of a Kafka that knew no topic ids."""
         from kbroker.topics import new_topic_id
 
-        known = next((report.topic_id for report in topic.reports if report.topic_id), None)
+        ids = [report.topic_id for report in topic.reports if report.topic_id]
+        known = max(ids, key=ids.count, default=None)
         other = self._topics.get_by_id(known) if known is not None else None
         if other is not None:
             raise CommandFailed(f"{topic.name} has the topic id of {other.name}: it was imported before")
         return known or new_topic_id()
 
-    def leader_epoch(self, topic: _Found) -> int:
+    def leader_epoch(self, topic: FoundTopic) -> int:
         return 1 + max((report.latest_epoch for report in topic.reports), default=-1)
 
-    def insert(self, topic: _Found, topic_id: bytes) -> None:
+    def insert(self, topic: FoundTopic, topic_id: bytes) -> None:
         from kbroker.topics import Topic
 
         base = self.leader_epoch(topic) - self._unclean_starts

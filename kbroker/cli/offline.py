@@ -30,6 +30,14 @@ def locked(directory: str, *, create: bool = False) -> Iterator[None]:
         lock.close()
 
 
+def was_kbrokers(directory: str) -> bool:
+    """Whether a kbroker, and no Kafka, used a directory last: it leaves a note in the lock's file."""
+    from kbroker.storage import names
+
+    path = os.path.join(directory, names.LOCK)
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
 @contextmanager
 def progress(text: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A bar in a terminal; call the result with each number of bytes that is done."""

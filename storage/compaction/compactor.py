@@ -3,7 +3,7 @@
 A run goes through these steps, none of which waits:
 
     flushing     what is to be compacted gets on disk, with all that is derived from it
-    publishing   … and the recovery point says so: only below it may a log have gaps
+    publishing   … and the recovery point says so, and a checkpoint that below it there may be gaps
     cleaning     a worker writes `.cleaned` segments; each is swapped in when it is there
 
 Swapping is renaming. A run that fails leaves a log that is right; it is tried again after
@@ -226,6 +226,7 @@ class Compactor:
                 if self._now_ms >= run.deadline_ms:
                     self._fail(run, "it could not be flushed")
                 return False
+        log.compacted_offset = max(log.compacted_offset, run.part.first_uncleanable_offset)
         run.published = self._checkpointer.write_soon()
         run.step = Step.PUBLISHING
         return True

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
-from kbroker.catalog.journal import Entry, Journal
+from kbroker.catalog.journal import Entry, Journal, check, last_name
 
 NAMES = ("a.journal", "b.journal")
 
@@ -117,6 +117,61 @@ def test_garbage_behind_the_entries_is_cut(tmp_path: Path, garbage: bytes) -> No
     journal.append(payload(3))
     journal.close()
     assert len(entries(tmp_path)) == 3
+
+
+def test_damage_is_passed_over_told_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fill(tmp_path, 5).close()
+    path = tmp_path / NAMES[0]
+    content = path.read_bytes()
+    size = len(content) // 5
+    for place in range(size):
+        caplog.clear()
+        damaged = bytearray(content)
+        damaged[2 * size + place] ^= 0x10
+        path.write_bytes(damaged)
+        assert check(tmp_path, NAMES, 0)
+        assert [entry.sequence for entry in entries(tmp_path)] == [1, 2, 4, 5]
+        assert "1 changes that had been acknowledged are gone, numbers 3 to 3" in caplog.text
+        assert (tmp_path / f"{NAMES[0]}.damaged").read_bytes() == damaged
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+@pytest.mark.parametrize("torn", [0, 7])
+def test_entries_that_are_cut_off_are_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, keep: int, torn: int
+) -> None:
+    fill(tmp_path, 3).close()
+    path = tmp_path / NAMES[0]
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 3 * keep + torn])
+    assert check(tmp_path, NAMES, 0)[-1][1].endswith(f"are lost, numbers {keep + 1} to 3")
+    assert len(entries(tmp_path)) == keep
+    assert f"are gone, numbers {keep + 1} to 3" in caplog.text
+
+
+def test_a_file_that_is_deleted_is_missed_unless_the_catalog_has_its_entries(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(tmp_path, 3).close()
+    (tmp_path / NAMES[0]).unlink()
+    assert check(tmp_path, NAMES, 3) == []
+    assert len(check(tmp_path, NAMES, 2)) == 1
+    assert entries(tmp_path, after=3) == []
+    assert not caplog.records
+    journal = Journal(tmp_path, NAMES)
+    assert journal.read(after=1) == []
+    assert journal.lost == 2
+    journal.close()
+
+
+def test_a_last_number_that_is_damaged_or_missing_says_nothing(tmp_path: Path) -> None:
+    fill(tmp_path, 3).close()
+    path = tmp_path / last_name(NAMES)
+    right = path.read_bytes()
+    for content in (b"", b"x", right[:-1], bytes([right[0] ^ 1]) + right[1:]):
+        path.write_bytes(content)
+        assert check(tmp_path, NAMES, 0) == []
+        assert len(entries(tmp_path)) == 3
 
 
 def test_a_changed_byte_ends_what_is_read(tmp_path: Path) -> None:

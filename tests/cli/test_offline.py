@@ -110,12 +110,112 @@ def test_a_torn_end_is_cut_and_the_leader_epoch_rises(data: Path, capsys: pytest
     last.write_bytes(last.read_bytes()[:-20])
     (found,) = problems(data, capsys)
     assert found["damage"] == "tail"
-    assert problems(data, capsys, "--repair") == []
+    lost = f"offsets {(BATCHES - 1) * 3} to {BATCHES * 3 - 1} are lost"
+    assert lost in found["problem"]
+    (found,) = problems(data, capsys, "--repair")  # it stays lost
+    assert (found["damage"], lost in found["problem"]) == ("records", True)
     with ServerProcess("--data", str(data)) as server:
         assert main(["topic", "describe", "t", "--json", "-b", server.bootstrap]) == 0
         (partition,) = json.loads(capsys.readouterr().out)[0]["partitions"]
-        assert partition["log_end_offset"] == (BATCHES - 1) * 3
+        assert partition["log_end_offset"] == BATCHES * 3  # no offset is given twice
         assert partition["leader_epoch"] == 1
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with one topic in several segments, whose broker was killed."""
+    data = tmp_path_factory.mktemp("killed") / "data"
+    with ServerProcess("--data", str(data)) as server:
+        produce(server, 40)
+        server.kill()
+    return data
+
+
+def produce(server: ServerProcess, batches: int, records: int = 3, segment_bytes: int = 6000) -> None:
+    with server.client() as client:
+        configs = [
+            CreatableTopicConfig("internal.segment.bytes", str(segment_bytes)),
+            CreatableTopicConfig("retention.ms", "-1"),
+        ]
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)
+        assert client.ask(CreateTopicsRequest(topics=[topic]), 5).topics[0].error_code == 0
+        for number in range(batches):
+            values = [
+                Record(1_700_000_000_000 + number * 10, b"k", b"%d" % each + bytes(150), ())
+                for each in range(records)
+            ]
+            part = PartitionProduceData(index=0, records=build_batch(values))
+            asked = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[part])])
+            assert client.ask(asked, 9).responses[0].partition_responses[0].error_code == 0
+
+
+def test_what_a_killed_broker_left_is_no_damage(
+    killed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Path(shutil.copytree(killed, tmp_path / "data"))
+    assert problems(data, capsys) == []
+    last = logs(data)[-1]
+    last.write_bytes(last.read_bytes()[:-20])  # torn
+    assert problems(data, capsys) == []
+    assert main(["verify", str(data)]) == 0
+    assert "normal after a stop that was not clean" in capsys.readouterr().err
+    assert problems(data, capsys, "--repair") == []
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+def test_a_segment_that_is_missing_is_found(
+    data: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    bases = [int(path.stem) for path in logs(data)] + [BATCHES * 3]
+    logs(data)[number].unlink()
+    lost = f"offsets {bases[:-1][number]} to {bases[1:][number] - 1} are lost"
+    (found,) = problems(data, capsys)
+    assert (found["damage"], lost in found["problem"]) == ("records", True), found
+    (found,) = problems(data, capsys, "--repair")
+    assert lost in found["problem"]
+    assert main(["verify", str(data), "--repair"]) == 4
+    assert f"t-0: {lost}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_older_segment_that_a_killed_broker_had_is_missed(
+    killed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    data = Path(shutil.copytree(killed, tmp_path / "data"))
+    logs(data)[number].unlink()
+    (found,) = problems(data, capsys)
+    assert (found["damage"], "are lost" in found["problem"]) == ("records", True)
+
+
+def test_a_partition_that_is_missing_is_found(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(data / "t-0")
+    (found,) = problems(data, capsys)
+    assert found["partition"] == "t-0"
+    assert f"offsets 0 to {BATCHES * 3 - 1} are lost" in found["problem"]
+    with KafkaBroker(data=data) as broker:
+        assert "the directory of t-0 is gone" in broker.log()
+
+
+@pytest.mark.parametrize("position", [8, 9, 10, 11])
+def test_a_damaged_length_costs_one_batch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], position: int
+) -> None:
+    data = tmp_path / "data"
+    with ServerProcess("--data", str(data)) as server:
+        produce(server, 11, 90, 10**6)
+        server.stop()
+    (log,) = logs(data)
+    content = bytearray(log.read_bytes())
+    size = len(content) // 11
+    content[size + position] ^= 1
+    log.write_bytes(content)
+    for arguments in ([], ["--repair"], ["--repair"]):
+        (found,) = problems(data, capsys, *arguments)
+        assert (found["damage"], found["problem"][:30]) == ("records", "offsets 90 to 179 are lost: at")
+    assert log.stat().st_size == len(content)
+    with ServerProcess("--data", str(data)) as server:
+        assert main(["consume", "t", "-b", server.bootstrap, "-o", "180", "-n", "810"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 810
 
 
 def test_damaged_records_are_found_and_the_others_stay(

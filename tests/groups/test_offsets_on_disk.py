@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbroker.catalog.stored import OFFSET_JOURNALS
+from kbroker.cli import main
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.offset_commit import (
@@ -146,3 +147,32 @@ def test_a_full_disk_is_retriable_and_gets_over(tmp_path: Path, mode: tuple[str,
         server.kill()
     with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
         assert committed(client, "group") == 3
+
+
+@pytest.mark.parametrize("injury", ["flip", "cut", "empty", "delete"])
+def test_commits_that_the_files_lost_are_told_of(
+    tmp_path: Path, injury: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = [f"group-{number}" for number in range(20)]
+    noted: list[Path] = []
+    for _ in range(20):  # until it is killed before the catalog has them
+        with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
+            create_topic(client)
+            for group in groups:
+                assert commit(client, group, 7) == ErrorCode.NONE
+            server.kill()
+        noted = [tmp_path / name for name in OFFSET_JOURNALS if (tmp_path / name).stat().st_size]
+        if noted:
+            break
+    path = noted[-1]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if injury == "delete":
+        path.unlink()
+    else:
+        path.write_bytes({"flip": content, "cut": content[:-20], "empty": b""}[injury])
+    assert main(["verify", str(tmp_path)]) == 4
+    assert path.name in capsys.readouterr().out
+    with ServerProcess("--data", str(tmp_path)) as server, server.client() as client:
+        assert "that had been acknowledged are gone" in server.log()
+        assert {committed(client, group) for group in groups} <= {7, -1}

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.interface import Buffer
+from kbroker.storage.names import LOCK
 
 T = TypeVar("T")
 
@@ -256,6 +257,8 @@ class VolatileFiles(Files):
             for name in names:
                 self._safe_names[os.path.join(directory, name)] = None
             for name in files:
+                if name == LOCK:
+                    continue  # it says which life of the machine this is
                 path = os.path.join(directory, name)
                 inode = Inode(synced=Path(path).read_bytes())
                 self._inodes[path] = self._safe_names[path] = inode

@@ -96,10 +96,17 @@ def test_zeros_behind_the_last_batch_are_cut(file_storage: Storage) -> None:
     assert file_storage.log(**CONFIGS).log_end_offset == 3
 
 
+def power_loss(storage: Storage) -> None:
+    """For the next start: the machine went down, so that any part of what was not synced may be missing."""
+    assert storage.path is not None
+    (storage.path / ".lock").write_text("another boot")
+
+
 def test_damage_above_the_recovery_point_cuts_the_log_there(file_storage: Storage) -> None:
     fill(file_storage.log(**CONFIGS), 25)
     path = segment(file_storage, 12)
     kill(file_storage.directory)
+    power_loss(file_storage)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -191,7 +198,11 @@ def test_a_log_that_lost_its_end_says_so_and_goes_on(
     assert "offsets 20 to 24 are gone" in caplog.text
     log = file_storage.log()
     fill(log, 1)
-    assert [offset for offset, _ in contents(log)] == list(range(21))
+    assert [record.offset for record in records_in(read(log, 0))] == list(range(20))
+    for lost in range(20, 25):
+        with pytest.raises(CorruptRecord):
+            log.read(lost, 1000)
+    assert [offset for offset, _ in contents(log, offset=25)] == [25]  # no offset is given twice
 
 
 def test_a_read_that_reaches_damage_says_so(file_storage: Storage) -> None:

@@ -374,7 +374,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reserved_read = len(rest)
             self._host.budget.take(len(rest))
         else:
-            self._begin_large(bytes(rest[4:]), size)
+            self._begin_large(rest[4:], size)
 
     def _next_turn(self) -> None:
         self._yielded = False
@@ -396,14 +396,16 @@ class Connection(asyncio.BufferedProtocol):
             self._host.budget.give_back(len(backlog))
         return backlog
 
-    def _begin_large(self, start: bytes, size: int) -> None:
+    def _begin_large(self, start: memoryview, size: int) -> None:
         """Receive a frame, of which this is the start, into a buffer of its own."""
         budget = self._host.budget
         budget.take(len(start))  # which waits here, if there is no room for more
         self._reserved_read = len(start)
-        self._frame, self._frame_size, self._filled = memoryview(start), size, len(start)
+        self._frame, self._frame_size, self._filled = start, size, len(start)
         at_once = size <= _WHOLE_BUFFER_BYTES and budget.roomy
         self._enlarge(size if at_once else max(2 * len(start), _FIRST_BUFFER_BYTES))
+        if self._unreserve is not None:
+            self._frame = memoryview(bytes(start))  # others read into the same place meanwhile
 
     def _enlarge(self, capacity: int) -> None:
         """Let the frame have room for as many bytes, at most for its own, once the budget allows."""

@@ -27,3 +27,8 @@ class FrameBuffers:
         if self._free_bytes + len(buffer) <= _KEPT_BYTES:
             self._free.append(buffer)
             self._free_bytes += len(buffer)
+
+    def let_go(self) -> None:
+        """Keep none of those that nobody uses."""
+        self._free.clear()
+        self._free_bytes = 0

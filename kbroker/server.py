@@ -23,6 +23,7 @@ from kbroker.connection import SCRATCH_BYTES, Connection
 from kbroker.connection_limits import ConnectionLimits
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
 from kbroker.frame_buffers import FrameBuffers
+from kbroker.freed_memory import GIVE_BACK_SECONDS, FreedMemory
 from kbroker.stalled_peers import StalledPeers
 from kbroker.threads import ThreadWorker
 
@@ -285,6 +286,14 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     threading.Thread(target=read_to_the_end, name="parent", daemon=True).start()
 
 
+def _give_back_memory(server: Server, freed: FreedMemory) -> None:
+    """Every few seconds: what a load that has ended held; one that goes on gets its memory anew."""
+    if freed.has_grown:
+        server.frame_buffers.let_go()
+        freed.give_back()
+    asyncio.get_running_loop().call_later(GIVE_BACK_SECONDS, _give_back_memory, server, freed)
+
+
 async def serve(
     settings: Settings, ready: Callable[[Server], Awaitable[None]], *, with_parent: bool = False
 ) -> None:
@@ -293,8 +302,11 @@ async def serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    freed = FreedMemory()
+    freed.keep()
     server = Server(settings)
     await server.start()
+    _give_back_memory(server, freed)
     if with_parent:
         _watch_parent(loop, stop)
     await ready(server)

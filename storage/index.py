@@ -99,9 +99,11 @@ class Index:
                 low = middle
             else:
                 high = middle
-        entries = list(self._entry.iter_unpack(self._read(low, high - low, wait)))
-        slot = bisect_right(entries, target, key=lambda entry: entry[column]) - 1
-        return entries[slot] if slot >= 0 else None
+        block, size, unpack = self._read(low, high - low, wait), self._entry.size, self._entry.unpack_from
+        slot = (
+            bisect_right(range(high - low), target, key=lambda slot: unpack(block, slot * size)[column]) - 1
+        )
+        return unpack(block, slot * size) if slot >= 0 else None
 
     def _on_disk(self, slot: int, wait: bool) -> tuple[int, int]:
         return self._entry.unpack_from(self._read(slot, 1, wait))

@@ -43,7 +43,8 @@ _LAST_DELTA = struct.Struct(">i")
 _LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
-_WALK_BATCHES = 32
+_WALK_BATCHES = 32  # then it is known how large they are
+_WALK_ON_BATCHES = 128  # so many more are sooner walked over than asked of the index
 _TRIED_ENTRIES = 8  # of an index that turns out to be wrong
 _RANGE_BYTES = 64 * 1024  # less is sooner read than sent from the file
 _SHORT_RECORDS = 1000  # uncompressed, are searched at once
@@ -114,7 +115,9 @@ class LogReader:
 
         `loaded`: a worker has loaded what was not in the page cache.
         """
-        offset, max_bytes, _, sendable, unread = wanted
+        offset, max_bytes, min_one, sendable, unread = wanted
+        if not max_bytes and not min_one:
+            return None
         hint = self._hints.get(offset)
         if hint is not None:
             segment, position, cold = hint
@@ -298,7 +301,7 @@ class LogReader:
             last = stop
             stop += size
             walked += 1
-            if walked == _WALK_BATCHES and length - stop > _WALK_BATCHES * _SEARCH_BYTES // 4:
+            if walked == _WALK_BATCHES and (length - stop) * walked > _WALK_ON_BATCHES * stop:
                 stop = self._jump(segment, buffer, stop, length, position)
         return stop, last
 

@@ -92,10 +92,11 @@ def _measured(row: Row, brokers: list[Broker], rounds: int, scale: float) -> Ite
     """A B A B …: noise of the machine hits both."""
     for _ in range(rounds):
         for broker in brokers:
-            before = Usage.of(broker.pid)
+            pid, before = broker.pid, Usage.of(broker.pid)
             numbers = row.run(broker, scale)
             after = Usage.of(broker.pid)
-            numbers[report.CPU] = after.cpu_seconds - before.cpu_seconds
+            restarted = broker.pid != pid
+            numbers[report.CPU] = after.cpu_seconds - (0 if restarted else before.cpu_seconds)
             numbers[report.ANON] = after.rss_anon_bytes / 2**20
             numbers[report.FILE] = after.rss_file_bytes / 2**20
             remove_topics(broker)

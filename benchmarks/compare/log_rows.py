@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.compare import java_loads, limits, python_loads
-from benchmarks.compare.brokers import Broker, Meter
+from benchmarks.compare.brokers import BenchKbroker, Broker, Meter
 from benchmarks.compare.measures import GIB, Load, Numbers, Row, new_topic
 
 _MIB = 2**20
 _CONSUMED_RECORDS = 2_000_000
+_GIB_RECORDS = 2**20  # of 1 KiB each
 _BATCH_BYTES = 16_384  # what a producer of Java's sends by default
 _LARGE_BATCHES = {"batch_size": "65536", "linger_ms": "5"}
 _NEVER = str(2**63 - 1)
@@ -49,16 +50,34 @@ def _client_producer(produce: Callable[[Broker, str, int, int], float], size: in
     return run
 
 
-def _consumer_perf(*, cold: bool) -> Load:
+def _consumer_perf(
+    records: int = _CONSUMED_RECORDS,
+    *,
+    cold: bool = False,
+    partitions: int = 1,
+    batches: dict[str, str] = _LARGE_BATCHES,
+    restarted: bool = False,
+    consumers: int = 1,
+) -> Load:
+    """From the start of a topic. What lies where in a broker's memory depends on its layout."""
+
     def run(broker: Broker, scale: float) -> Numbers:
         size = 1024
-        records = max(1000, int(_CONSUMED_RECORDS * scale))
-        topic = new_topic(broker)
-        java_loads.produce(broker, topic, records, size, **_LARGE_BATCHES)
+        count = max(1000, int(records * scale))
+        topic = new_topic(broker, partitions)
+        java_loads.produce(broker, topic, count, size, **batches)
         _write_out(broker.data, evict=cold)
+        if restarted and isinstance(broker, BenchKbroker):  # Kafka stays warm
+            broker.restart()
         meter = Meter(broker)
-        rate = java_loads.consume(broker, topic, records, f"group-{topic}")
-        return {"mb_per_s": rate, "cpu_s_per_gib": meter.cpu_seconds / (records * size / GIB)}
+        with ThreadPoolExecutor() as pool:
+            reading = [
+                pool.submit(java_loads.consume, broker, topic, count, f"group-{topic}-{number}")
+                for number in range(consumers)
+            ]
+            rate = sum(each.result() for each in reading)
+        moved = count * size * consumers
+        return {"mb_per_s": rate, "cpu_s_per_gib": meter.cpu_seconds / (moved / GIB)}
 
     return run
 
@@ -135,8 +154,15 @@ ROWS: tuple[Row, ...] = (
     _producer_perf("1 KiB, zstd", 1024, compression_type="zstd"),
     Row("librdkafka producer 1 KiB", _client_producer(python_loads.produce_librdkafka, 1024, 600_000)),
     Row("kafka-python producer 1 KiB", _client_producer(python_loads.produce_kafka_python, 1024, 60_000)),
-    Row("consumer-perf 1 KiB from the start", _consumer_perf(cold=False), _read_limit),
+    Row("consumer-perf 1 KiB from the start", _consumer_perf(), _read_limit),
     Row("consumer-perf 1 KiB from the start, cold", _consumer_perf(cold=True), _read_limit),
+    Row("consumer-perf 1 KiB, 16 KiB batches", _consumer_perf(_GIB_RECORDS, batches={})),
+    Row("consumer-perf 1 KiB, 32 partitions", _consumer_perf(_GIB_RECORDS, partitions=32)),
+    Row(
+        "consumer-perf 1 KiB, 16 KiB batches, 32 partitions, restarted",
+        _consumer_perf(_GIB_RECORDS, partitions=32, batches={}, restarted=True),
+    ),
+    Row("consumer-perf 1 KiB, 3 consumers at once", _consumer_perf(_GIB_RECORDS, consumers=3)),
     Row("1 producer, 1 consumer at the tail", _tail(1)),
     Row("1 producer, 3 consumers", _tail(3)),
     Row("latency at 1,000/s", _latency(1000)),

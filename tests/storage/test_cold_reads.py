@@ -206,3 +206,10 @@ def test_the_real_page_cache_answers_what_was_just_written(file_storage: Storage
     log = file_storage.log()
     log.append_as_leader(batch("a"), NOW)
     assert isinstance(log.read(0, 100), Slice)
+
+
+def test_a_read_of_nothing_does_not_wait_for_the_disk(log: Log, files: ColdFiles) -> None:
+    """As for the partitions of a Fetch that come behind those that have filled its answer."""
+    found = log.read(17, 0, min_one=False)
+    assert isinstance(found, Slice)
+    assert (found.size_bytes, found.next_offset, found.high_watermark) == (0, 17, 100)

@@ -1,0 +1,74 @@
+"""What becomes of memory that the process has freed: it is kept for the next answer, and given back later.
+
+Left alone, glibc gives the end of its heap back whenever more than some megabytes are free there. Whether
+that happens with every answer depends on what happens to lie where; if it does, every page of the next one is
+faulted in anew, which costs more than reading and sending it (adr/0018). So it is told to keep what is freed,
+and asked from time to time to give it back.
+
+These are settings of the whole process, for one that is a broker and nothing else. Without glibc nothing is
+done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+from typing import Final
+
+GIVE_BACK_SECONDS = 3
+
+# Of malloc.h.
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+
+_VARIABLES: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_")
+
+_KEPT_BYTES = 64 * 1024 * 1024  # more than this is given back at once
+_LARGEST_KEPT_BYTES = 32 * 1024 * 1024  # of a single block; glibc takes no more
+_WORTH_PAGES = 256
+
+
+class FreedMemory:
+    def __init__(self) -> None:
+        self._libc = _glibc()
+        self._faults = 0
+
+    def keep(self) -> None:
+        """Before threads are started. Who has set glibc up otherwise, by its variables, keeps that."""
+        if self._libc is None or _set_up_by_others():
+            self._libc = None
+            return
+        self._libc.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+        self._libc.mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
+        # A thread's own heap would never be given back whole.
+        self._libc.mallopt(_ARENA_MAX, 1)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether pages have come since the last time that memory was given back: else it is not worth it."""
+        return self._libc is not None and _faults() - self._faults >= _WORTH_PAGES
+
+    def give_back(self) -> None:
+        if self._libc is not None:
+            self._libc.malloc_trim(0)
+        self._faults = _faults()
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def _glibc() -> ctypes.CDLL | None:
+    try:
+        libc = ctypes.CDLL(None)
+        libc.gnu_get_libc_version  # noqa: B018  # others that have these functions do other things with them
+    except (OSError, AttributeError, TypeError):
+        return None
+    return libc
+
+
+def _set_up_by_others() -> bool:
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    return "glibc.malloc." in tunables or any(name in os.environ for name in _VARIABLES)

@@ -257,10 +257,10 @@ def _batch(records: memoryview, version: int) -> memoryview:
 
         return memoryview(bytearray(legacy_records.up_convert(records)))
     size = _whole_batch(records)
-    if size == len(records) and version >= _FIRST_WITH_ZSTD and records[_MAGIC] == MAGIC:
-        return records
     if size == 0:
         raise InvalidRecord("a partition without a batch")
+    if size == len(records) and version >= _FIRST_WITH_ZSTD and records[_MAGIC] == MAGIC:
+        return records
     if magic_at(records) != MAGIC:
         raise InvalidRecord(f"version {version} carries batches of format 2 only")
     if size < len(records):

@@ -40,6 +40,7 @@ _FETCH = 1
 _LONG_POLLS = frozenset((_FETCH, 11, 14))  # JoinGroup, SyncGroup
 _BOUNDED_ANSWERS = frozenset((_PRODUCE, _FETCH))  # by the request, and by limits of their own
 _MAX_PLAIN_BYTES = 4 * 1024 * 1024  # of a request without records
+_MOST_PRODUCE_STEPS = 2000  # of decoding a Produce, whose size is mostly its records': 128,000 partitions
 _DECODED_BYTES = 35  # what a byte of many small entries takes when it is decoded
 _SMALL_ANSWER_BYTES = 64 * 1024  # a larger one holds, while it is made, what the largest would take
 _LARGEST_PART = 4  # of the budget, that one answer may take
@@ -310,7 +311,10 @@ def parse_in_steps(frame: memoryview, peer: Peer, now_ms: int) -> Steps[Request]
         return _unsupported_api_versions(frame, peer, now_ms)
     try:
         header, position = decode(RequestHeader, endpoint.header_version, frame)
-        body, _ = yield from decode_in_steps(endpoint.request, endpoint.version, frame, position)
+        decoding = decode_in_steps(endpoint.request, endpoint.version, frame, position)
+        if header.request_api_key == _PRODUCE:
+            decoding = _short(decoding, _MOST_PRODUCE_STEPS)
+        body, _ = yield from decoding
     except ProtocolError as error:
         raise _malformed(endpoint, error) from error
     return _request(endpoint, header, body, peer, now_ms)
@@ -338,6 +342,17 @@ def _request(endpoint: Endpoint, header: RequestHeader, body: Any, peer: Peer, n
 
 def _malformed(endpoint: Endpoint, error: ProtocolError) -> BadRequest:
     return BadRequest(f"malformed {endpoint.name} v{endpoint.version}: {error}")
+
+
+def _short(steps: Generator[None, None, T], most: int) -> Generator[None, None, T]:
+    """The same steps; ProtocolError if there are more."""
+    for _ in range(most):
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("T", end.value)
+        yield
+    raise ProtocolError("it has too many entries")
 
 
 def _below(encoding: Generator[int, None, Buffers], limit: int) -> Steps[Buffers | None]:

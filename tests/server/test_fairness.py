@@ -28,7 +28,7 @@ from kbroker.protocol.messages.offset_commit import (
 from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.records import Record, build_batch
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
 MIB = 2**20
@@ -283,3 +283,18 @@ def test_what_came_before_the_peer_ended_its_side_is_executed(server: ServerProc
             return all(partition.high_watermark == 500 for partition in topic.partitions)
 
         eventually(all_there)
+
+
+def test_a_produce_of_far_too_many_partitions_closes_its_connection(server: ServerProcess) -> None:
+    """Its size is bounded only by that of its records: decoded, entries take many times their bytes."""
+    before = server.memory_bytes()
+    entry = struct.pack(">ii", 0, -1)  # partition 0, without records
+    body = struct.pack(">hhihhhhii", 0, 3, 1, -1, -1, 1, 0, 1, 1) + b"t" + struct.pack(">i", 4_000_000)
+    with server.client(120) as client:
+        client.socket.sendall(struct.pack(">i", len(body) + 4_000_000 * len(entry)) + body)
+        for _ in range(400):
+            client.socket.sendall(entry * 10_000)
+        with pytest.raises(Closed):
+            client.take(4)
+    assert "too many entries" in server.log()
+    assert server.memory_bytes() - before < 200 * MIB

@@ -27,6 +27,7 @@ logger = logging.getLogger("kbroker.connection_limits")
 # Neither of logs nor of connections: the catalog and its journals, listeners, pipes, and what is opened for a
 # moment by threads and imports.
 _OTHER_DESCRIPTORS = 48
+_PER_CONNECTION = 2  # its socket, and a second one of the same to send files to (outgoing.py)
 _FEWEST = 8
 _TELL_AGAIN_MS = 60_000
 
@@ -36,7 +37,8 @@ class ConnectionLimits:
         """`log_descriptors`: how many the logs may use."""
         self._settings = settings
         self._worker = worker
-        self._room = max(process_limit() - log_descriptors - _OTHER_DESCRIPTORS, _FEWEST)
+        left = process_limit() - log_descriptors - _OTHER_DESCRIPTORS
+        self._room = max(left // _PER_CONNECTION, _FEWEST)
         self._told_ms = -_TELL_AGAIN_MS
         self._open: Counter[str] = Counter()
         self._overrides: dict[str, int] = {}

@@ -57,6 +57,7 @@ class Checkpointer:
         self._written: list[PartitionLog] = []
         self._round = False
         self._start_moved = False
+        self._unwritten = False  # the last try failed
         self._writing = False
         self._asked_to_write: list[Pending[None]] = []  # by who is told when it is done
         self._version = 0  # of what was last to be written
@@ -108,6 +109,8 @@ class Checkpointer:
             self._next_ms = now_ms + self._interval_ms
             self._queue = [log for log in self._logs() if log.changed_since_checkpoint]
             self._round = bool(self._queue)
+            if self._unwritten and not self._round and not self._writing:
+                self._write_later()
         if self._round:
             self._go_on()
         if self._start_moved and not self._writing:
@@ -227,7 +230,7 @@ class Checkpointer:
 
     def _write_later(self) -> None:
         self._writing = True
-        self._start_moved = False
+        self._start_moved = self._unwritten = False
         self._version += 1
         version, contents = self._version, self._contents()
         asked, self._asked_to_write = self._asked_to_write, []
@@ -237,6 +240,7 @@ class Checkpointer:
             try:
                 result.result()
             except OSError as error:
+                self._unwritten = True
                 logger.warning("%s: the checkpoints could not be written: %s", self._path, error)
             for told in asked:
                 told.follow(result)

@@ -72,8 +72,8 @@ class Descriptors:
 
 
 def default_capacity() -> int:
-    """Half of what the process may open, as far as that makes sense."""
-    return min(max(16, process_limit() // 2), _MOST)
+    """A third of what the process may open, as far as that makes sense: a connection may take two."""
+    return min(max(16, process_limit() // 3), _MOST)
 
 
 def process_limit() -> int:

@@ -245,7 +245,10 @@ class LogDirectory:
                 return 0  # a directory that was just being made, or none of ours
             log, cut_bytes = self._load(key, bytes(16), LogConfig(), 0, clean=False)
         except OSError as error:
-            raise shortage(error, path) or error from error
+            short = shortage(error, path)
+            if short is None:
+                raise
+            raise short from error
         try:
             log.persist(complete=True)
         except Shortage:

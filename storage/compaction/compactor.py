@@ -161,7 +161,7 @@ class Compactor:
         dirty = first_dirty_offset(log.first_dirty_offset, log.log_start_offset, log.log_end_offset)
         try:
             return find_cleanable(log.segments, log.config, dirty, log.last_stable_offset, self._now_ms)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, StorageError) as error:
             logger.warning("%s: cannot tell whether to compact it: %s", log, error)
             return None
 
@@ -239,7 +239,7 @@ class Compactor:
             run.published.result()
             self._remove_cleaned(run.log)
             self._runner.start(self._job(run))
-        except OSError as error:
+        except (OSError, StorageError) as error:
             self._fail(run, str(error))
             return False
         run.step = Step.CLEANING

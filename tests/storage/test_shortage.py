@@ -212,3 +212,43 @@ def test_the_capacity_for_logs_outlives_a_shortage(memory_path: Path, scarce: Sc
     storage.log(partition=20).append_as_leader(batch("value"), NOW)
     assert storage.directory.descriptors == capacity
     storage.directory.close()
+
+
+def test_a_log_start_that_could_not_be_published_is_with_the_next_checkpoint(
+    memory_path: Path, scarce: ScarceFiles
+) -> None:
+    storage = Storage(memory_path / "data", files=scarce, settings=SETTINGS)
+    log = storage.log()
+    log.append_as_leader(batch(count=3), NOW)
+    for step in range(2):
+        storage.directory.tick(NOW + 2000 + 100 * step)
+    log.delete_records_before(2)
+    scarce.exhausted = True
+    storage.directory.tick(NOW + 2500)
+    scarce.exhausted = False
+    storage.directory.tick(NOW + 5000)
+    storage.crash()
+    assert storage.log().log_start_offset == 2
+    storage.directory.close()
+
+
+def test_compaction_waits_for_descriptors(memory_path: Path, scarce: ScarceFiles) -> None:
+    storage = Storage(memory_path / "data", files=scarce)
+    configs = {
+        "segment_bytes": 300,
+        "cleanup_policy": frozenset(("compact",)),
+        "min_cleanable_dirty_ratio": 0.01,
+        "min_compaction_lag_ms": 1,
+    }
+    log = storage.log(**configs)
+    for number in range(10):
+        log.append_as_leader(batch(f"{number} " + "x" * 80), NOW)
+    storage.reopen()
+    log = storage.log(**configs)
+    scarce.exhausted = True
+    for step in range(1, 5):
+        storage.directory.tick(NOW + 20_000 * step)
+    assert log.usable  # type: ignore[attr-defined]
+    scarce.exhausted = False
+    assert len(contents(log)) == 10
+    storage.directory.close()

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from kbroker.storage import checkpoints, names
 from kbroker.storage.errors import StorageError
@@ -41,7 +42,6 @@ class Checkpointer:
         interval_ms: int,
     ) -> None:
         self.recovery_points: checkpoints.Offsets = {}  # of partitions that are not open
-        self.high_watermarks: checkpoints.Offsets = {}  # as the last stop left them
         self.log_starts: checkpoints.Offsets = {}
         self.cleaner_offsets: checkpoints.Offsets = {}
         self.compacted_offsets: checkpoints.Offsets = {}  # below them offsets may be missing
@@ -78,7 +78,6 @@ class Checkpointer:
             return dict(self._on_disk[name])
 
         self.recovery_points = read(names.RECOVERY_POINTS)
-        self.high_watermarks = read(names.HIGH_WATERMARKS)
         self.log_starts = read(names.LOG_STARTS)
         self.cleaner_offsets = read(names.CLEANER_OFFSETS)
         name = names.COMPACTED_OFFSETS
@@ -89,6 +88,15 @@ class Checkpointer:
             logger.warning("%s: %s is unreadable: %s", self._path, name, error)
         if unreadable:
             raise ValueError("; ".join(unreadable))
+
+    @cached_property
+    def high_watermarks(self) -> checkpoints.Offsets:
+        """Of partitions that are not open. A second witness of recovery points: a start does without it."""
+        try:
+            return checkpoints.read(self._files, self._path, names.HIGH_WATERMARKS)
+        except ValueError as error:
+            logger.warning("%s: %s is unreadable: %s", self._path, names.HIGH_WATERMARKS, error)
+            return {}
 
     def log_start_moved(self) -> None:
         self._start_moved = True

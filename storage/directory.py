@@ -405,7 +405,7 @@ class LogDirectory:
         return [
             key
             for key, end in self._checkpointer.recovery_points.items()
-            if end > starts.get(key, 0) and key not in self._partitions and key not in self._logs
+            if key not in self._partitions and key not in self._logs and end > starts.get(key, 0)
         ]
 
     def restore(self, topic: str, partition: int) -> None:

@@ -19,11 +19,13 @@ class Expected:
     start_offset: int | None = None
     end_offset: int | None = None  # everything below it must be there
     compacted_offset: int | None = None  # below it offsets may be missing; None: anywhere
+    all_written: bool = False  # nothing that was written can be missing: the machine did not go down
 
 
 class Expectations:
     def __init__(self, files: Files, directory: str) -> None:
         self.clean = files.exists(os.path.join(directory, names.CLEAN_SHUTDOWN))
+        self.all_written = self.clean or _same_boot(files, directory)
         self.unreadable: dict[str, str] = {}  # checkpoints, and why
         self._files = files
         self._directory = directory
@@ -42,7 +44,8 @@ class Expectations:
             return {}
 
     def of(self, key: Key) -> Expected:
-        return Expected(self.clean, self._log_starts.get(key), self.end_of(key), self._compacted(key))
+        start_offset, end_offset = self._log_starts.get(key), self.end_of(key)
+        return Expected(self.clean, start_offset, end_offset, self._compacted(key), self.all_written)
 
     def end_of(self, key: Key) -> int | None:
         """Of two witnesses who disagree the lower one claims less; only a clean stop makes them equal."""
@@ -61,3 +64,12 @@ class Expectations:
         return [
             key for key in self._recovery_points if (self.end_of(key) or 0) > self._log_starts.get(key, 0)
         ]
+
+
+def _same_boot(files: Files, directory: str) -> bool:
+    """Whether the last user of a directory ran since the machine came up."""
+    try:
+        note = files.read_bytes(os.path.join(directory, names.LOCK)).decode(errors="replace")
+    except FileNotFoundError:
+        return False
+    return bool(note) and note == files.boot_id()

@@ -42,6 +42,7 @@ class FileSegment(Segment):
         "_index_interval_bytes",
         "_last_time_entry",
         "_suffix",
+        "_tail_timestamp",
         "_timestamps_known",
         "corrupt",
         "directory",
@@ -71,6 +72,7 @@ class FileSegment(Segment):
         self._bytes_since_index_entry = 0
         self._last_time_entry = -1
         self._timestamps_known = True
+        self._tail_timestamp = (-1, base_offset)  # the largest behind the last index entry; its offset
         self._aborted: list[AbortedEntry] | None = []
         self._aborted_on_disk = 0
         self.corrupt: list[Damage] = []
@@ -178,7 +180,8 @@ class FileSegment(Segment):
             self._bytes_since_index_entry = 0
 
     def note_timestamp(self, header: BatchHeader) -> None:
-        """Of a batch that stands in the `.log` behind the last index entry."""
+        """Of a batch that stands in the `.log` behind the last index entry: the time index may be wrong."""
+        self._tail_timestamp = max(self._tail_timestamp, (header.max_timestamp, header.last_offset))
         if self._timestamps_known and header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
             self.max_timestamp_offset = header.last_offset
@@ -214,6 +217,7 @@ class FileSegment(Segment):
         self._timestamps_known = False
         self.first_timestamp = self.max_timestamp = self._last_time_entry = -1
         self.max_timestamp_offset = self.base_offset
+        self._tail_timestamp = (-1, self.base_offset)
 
     def load_timestamps(self) -> None:
         """Take the largest timestamp from the time index, the first from the first batch."""
@@ -231,6 +235,8 @@ class FileSegment(Segment):
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self.base_offset
             self._last_time_entry = self.max_timestamp
+        if self._tail_timestamp[0] > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = self._tail_timestamp
         if start:
             self.first_timestamp = read_header(start).max_timestamp
         self._timestamps_known = True

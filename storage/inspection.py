@@ -17,8 +17,9 @@ from typing import NamedTuple
 from kbroker.protocol.records import BatchHeader, RecordError, iter_records
 from kbroker.storage import leader_epochs, names, producer_snapshot, transaction_index
 from kbroker.storage.batch_scan import scan
+from kbroker.storage.damage import offsets_at
 from kbroker.storage.expectations import Expected
-from kbroker.storage.files import Files
+from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from kbroker.storage.partition_metadata import read_partition_metadata
 from kbroker.storage.walk import Batch, Lost, Tail, walk
@@ -210,7 +211,7 @@ class _Inspection:
                     checker.damage(event.damage.end, event.damage.next_offset)
                     report.end_offset = event.damage.next_offset
                 else:
-                    self._check_tail(name, event)
+                    self._check_tail(name, file, present[name], event)
         finally:
             file.close()
         if whole:
@@ -220,9 +221,12 @@ class _Inspection:
             self._problem(names.segment_file("", base_offset, suffix), Damage.DERIVED, text)
         self._check_aborted(names.segment_file("", base_offset, names.TRANSACTION_INDEX), present)
 
-    def _check_tail(self, name: str, tail: Tail) -> None:
-        """Damage with nothing behind it: what a crash leaves, unless it had been there for long."""
+    def _check_tail(self, name: str, file: OpenFile, size_bytes: int, tail: Tail) -> None:
+        """Damage with nothing behind it: what a crash leaves, unless it was whole once."""
         clean, end_offset = self._expected.clean, self._expected.end_offset or 0
+        if self._expected.all_written:
+            count = offsets_at(self._files, file, size_bytes, tail.position, tail.expected)
+            end_offset = max(end_offset, tail.expected + count if count else 0)
         text = f"at position {tail.position}: {tail.reason}"
         if tail.expected < end_offset:
             text = f"offsets {tail.expected} to {end_offset - 1} are lost: {text}"

@@ -34,7 +34,8 @@ _HEAD = struct.Struct(">II")
 _START = struct.Struct(">BQ")  # format, sequence number
 _FORMAT = 2
 _CLOSED = -1
-_LAST = struct.Struct(">QI")  # sequence number of the last entry; CRC-32 of that
+_LAST = struct.Struct(">QQ")  # sequence number of the last entry, and its complement
+_ALL_BITS = 2**64 - 1
 _DAMAGED = ".damaged"
 
 
@@ -152,8 +153,8 @@ def _missing(sequences: Iterable[int], after: int, last: int) -> list[int]:
 def _read_last(data: bytes) -> int | None:
     if len(data) != _LAST.size:
         return None
-    sequence, crc = _LAST.unpack(data)
-    return int(sequence) if zlib.crc32(data[:8]) == crc else None
+    sequence, complement = _LAST.unpack(data)
+    return int(sequence) if sequence ^ complement == _ALL_BITS else None
 
 
 class _LastSequence:
@@ -166,9 +167,10 @@ class _LastSequence:
         return _read_last(os.pread(self._fd, 64, 0)) or 0
 
     def write(self, sequence: int) -> None:
-        number = sequence.to_bytes(8, "big")
-        with contextlib.suppress(OSError):  # then less is missed, if it comes to that
-            os.pwrite(self._fd, number + zlib.crc32(number).to_bytes(4, "big"), 0)
+        try:
+            os.pwrite(self._fd, _LAST.pack(sequence, sequence ^ _ALL_BITS), 0)
+        except OSError as error:
+            logger.debug("the last number cannot be written, so that less would be missed: %s", error)
 
     def close(self) -> None:
         if self._fd != _CLOSED:

@@ -162,6 +162,19 @@ def test_what_a_killed_broker_left_is_no_damage(
     assert problems(data, capsys, "--repair") == []
 
 
+def test_a_damaged_last_batch_is_not_taken_for_a_torn_one(
+    killed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Path(shutil.copytree(killed, tmp_path / "data"))
+    last = logs(data)[-1]
+    content = bytearray(last.read_bytes())
+    content[-20] ^= 1
+    last.write_bytes(content)
+    for arguments in ([], ["--repair"]):
+        (found,) = problems(data, capsys, *arguments)
+        assert (found["damage"], found["problem"][:31]) == ("records", "offsets 117 to 119 are lost: at")
+
+
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_a_segment_that_is_missing_is_found(
     data: Path, capsys: pytest.CaptureFixture[str], number: int

@@ -345,6 +345,19 @@ def test_retention_is_no_loss(file_storage: Storage, how: str) -> None:
     assert reported(file_storage) == set()
 
 
+def test_a_wrong_timestamp_in_an_index_does_not_make_retention_delete_records(file_storage: Storage) -> None:
+    configs = {**CONFIGS, "retention_ms": 3_600_000}
+    fill(file_storage, configs)
+    file_storage.directory.close()
+    for base in BASES:
+        index = file(file_storage, base, ".timeindex")
+        flip(index, index.stat().st_size - 12 + 2)  # of the last timestamp, which is now half as large
+    file_storage.open()
+    log = file_storage.log(**configs)
+    file_storage.directory.tick(NOW + 61_000)
+    assert (log.log_start_offset, log.log_end_offset) == (0, COUNT)
+
+
 @pytest.mark.parametrize("damage", [lambda path: flip(path, 8), lambda path: path.unlink()])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
 @pytest.mark.parametrize("base", [6, 24])

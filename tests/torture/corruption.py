@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import logging
 import random
 import shutil
 import struct
@@ -51,6 +52,8 @@ from kbroker.protocol.records import (
 )
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess
+
+logger = logging.getLogger("torture")
 
 TOPIC = "torture"
 GROUP = "group"
@@ -324,7 +327,9 @@ def run(cycles: int, *, data: Path, seed: int = 0) -> Outcome:
         outcome.acknowledged += len(cycle.records)
         outcome.lost += len(lost)
         outcome.injuries[cycle.injury] += 1
-        outcome.violations += [f"cycle {number} of seed {seed}, {cycle.injury}: {each}" for each in wrong]
+        for each in wrong:
+            outcome.violations.append(f"cycle {number} of seed {seed}, {cycle.injury}: {each}")
+            logger.error("%s", outcome.violations[-1])
         shutil.rmtree(cycle.data)
     return outcome
 
@@ -336,8 +341,8 @@ def run_from_command_line() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         outcome = run(given.cycles, data=Path(directory), seed=given.seed)
-    for line in (*outcome.violations, *map(str, sorted(outcome.injuries.items()))):
-        print(line)  # noqa: T201
+    for injury, count in sorted(outcome.injuries.items()):
+        print(f"{count:5} {injury}")  # noqa: T201
     print(  # noqa: T201
         f"seed={given.seed}: {outcome.cycles} injuries, {outcome.acknowledged} records acknowledged, "
         f"{outcome.lost} lost and told of, {len(outcome.violations)} violations"

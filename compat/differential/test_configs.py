@@ -252,13 +252,23 @@ def test_the_same_resource_twice(pair, topic):
         side.create_topic(topic)
         change = {"Name": "retention.ms", "ConfigOperation": SET, "Value": "5000"}
         resource = {"ResourceType": TOPIC, "ResourceName": topic, "Configs": [change]}
-        asked = {"ResourceType": TOPIC, "ResourceName": topic, "ConfigurationKeys": ["retention.ms"]}
-        return (
-            side.ask("IncrementalAlterConfigs", 1, {"Resources": [resource, resource]}),
-            len(side.ask("DescribeConfigs", 4, {"Resources": [asked, asked]})["Results"]),
-        )
+        return side.ask("IncrementalAlterConfigs", 1, {"Resources": [resource, resource]})
 
     pair.same(scenario)
+
+
+def test_a_resource_described_twice_is_answered_once_where_kafka_repeats_the_answer(pair, topic):
+    """A known difference: repeats made small requests into huge answers."""
+
+    def answers(side):
+        asked = {"ResourceType": TOPIC, "ResourceName": topic, "ConfigurationKeys": ["retention.ms"]}
+        return side.ask("DescribeConfigs", 4, {"Resources": [asked, asked]})["Results"]
+
+    for side in (pair.apache, pair.kbroker):
+        side.create_topic(topic)
+    (once,) = answers(pair.kbroker)
+    assert len(answers(pair.apache)) == 2
+    assert [config["Name"] for config in once["Configs"]] == ["retention.ms"]
 
 
 BROKER_OPERATIONS = {

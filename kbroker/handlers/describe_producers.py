@@ -30,7 +30,7 @@ def handle(
             request.topics,
             lambda topic: TopicResponse(
                 topic.name,
-                lazily(list(dict.fromkeys(topic.partition_indexes)), partial(_producers, broker, topic.name)),
+                lazily(topic.partition_indexes, partial(_producers, broker, topic.name)),
             ),
         )
     )

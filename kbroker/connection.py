@@ -304,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         elif len(rest) < 4 or size <= _LARGE_FRAME_BYTES:
             self._prefix = bytes(rest)
         else:
-            self._begin_large(bytes(rest[4:]), size)
+            self._begin_large(rest[4:], size)
 
     def _hold(self, *parts: bytes | memoryview) -> None:
         """Set bytes aside until the request before them is done; read nothing more meanwhile."""
@@ -314,7 +314,7 @@ class Connection(asyncio.BufferedProtocol):
         self._backlog = backlog
         self._transport.pause_reading()
 
-    def _begin_large(self, start: bytes, size: int) -> None:
+    def _begin_large(self, start: bytes | memoryview, size: int) -> None:
         waits = False
 
         def granted() -> None:
@@ -329,6 +329,7 @@ class Connection(asyncio.BufferedProtocol):
 
         self._unreserve = self._host.budget.reserve(size, granted)
         if self._unreserve is not None:
+            start = bytes(start)  # others read into the same place meanwhile
             waits = True
             self._transport.pause_reading()
 

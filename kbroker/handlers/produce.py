@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kbroker.topics import Topic
 
 _FIRST_WITH_BATCHES = 3
+_FIRST_WITH_ZSTD = 7
 _MAGIC = 16  # where a batch of any format says which it is
 _ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
@@ -167,13 +168,15 @@ def _batch(records: memoryview, version: int) -> memoryview:
     size = _whole_batch(records)
     if size == 0:
         raise InvalidRecord("a partition without a batch")
+    if size == len(records) and version >= _FIRST_WITH_ZSTD and records[_MAGIC] == MAGIC:
+        return records
     if magic_at(records) != MAGIC:
         raise InvalidRecord(f"version {version} carries batches of format 2 only")
     if size < len(records):
         if _whole_batch(records[size:]):
             raise InvalidRecord("more than one batch for a partition")
         records = records[:size]
-    if version < 7 and records[_ATTRIBUTES] & CODEC_MASK == ZSTD:
+    if version < _FIRST_WITH_ZSTD and records[_ATTRIBUTES] & CODEC_MASK == ZSTD:
         raise UnsupportedCompression("zstd needs Produce version 7")
     return records
 
@@ -185,6 +188,6 @@ def _whole_batch(data: memoryview) -> int:
     size = batch_size_at(data, 0)
     if size < _LEAST_BATCH_BYTES:
         raise CorruptRecord(f"a batch of {size} bytes")
-    if not 0 <= magic_at(data) <= MAGIC:
-        raise CorruptRecord(f"a batch of format {magic_at(data)}")
+    if data[_MAGIC] > MAGIC:
+        raise CorruptRecord(f"a batch of format {data[_MAGIC]}")
     return size if size <= len(data) else 0

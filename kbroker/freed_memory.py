@@ -23,6 +23,8 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 
+_VARIABLES: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_")
+
 _KEPT_BYTES = 64 * 1024 * 1024  # more than this is given back at once
 _LARGEST_KEPT_BYTES = 32 * 1024 * 1024  # of a single block; glibc takes no more
 _WORTH_PAGES = 256
@@ -35,7 +37,7 @@ class FreedMemory:
 
     def keep(self) -> None:
         """Before threads are started. Who has set glibc up otherwise, by its variables, keeps that."""
-        if self._libc is None or any(_sets_malloc(name) for name in os.environ):
+        if self._libc is None or _set_up_by_others():
             self._libc = None
             return
         self._libc.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
@@ -67,5 +69,6 @@ def _glibc() -> ctypes.CDLL | None:
     return libc
 
 
-def _sets_malloc(name: str) -> bool:
-    return name.startswith("MALLOC_") or name == "GLIBC_TUNABLES"
+def _set_up_by_others() -> bool:
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    return "glibc.malloc." in tunables or any(name in os.environ for name in _VARIABLES)

@@ -14,9 +14,11 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import time
 from typing import Final
 
 GIVE_BACK_SECONDS = 3
+_PAUSE_PER_SECOND = 1000  # nobody is served while memory is given back: at most a thousandth of the time
 
 # Of malloc.h.
 _TRIM_THRESHOLD: Final = -1
@@ -34,6 +36,7 @@ class FreedMemory:
     def __init__(self) -> None:
         self._libc = _glibc()
         self._faults = 0
+        self.pause_seconds: float = GIVE_BACK_SECONDS  # until it should be asked again
 
     def keep(self) -> None:
         """Before threads are started. Who has set glibc up otherwise, by its variables, keeps that."""
@@ -51,9 +54,16 @@ class FreedMemory:
         return self._libc is not None and _faults() - self._faults >= _WORTH_PAGES
 
     def give_back(self) -> None:
+        begin = time.thread_time()
         if self._libc is not None:
             self._libc.malloc_trim(0)
         self._faults = _faults()
+        self.pause_seconds = pause_after(time.thread_time() - begin)
+
+
+def pause_after(seconds: float) -> float:
+    """It takes long where there are tens of thousands of free blocks among others, and so it does again."""
+    return max(GIVE_BACK_SECONDS, seconds * _PAUSE_PER_SECOND)
 
 
 def _faults() -> int:

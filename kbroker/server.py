@@ -22,7 +22,7 @@ from kbroker.connection import SCRATCH_BYTES, Connection
 from kbroker.connection_limits import ConnectionLimits
 from kbroker.data_directory import identify, open_data
 from kbroker.frame_buffers import FrameBuffers
-from kbroker.freed_memory import GIVE_BACK_SECONDS, FreedMemory
+from kbroker.freed_memory import FreedMemory
 from kbroker.stalled_peers import StalledPeers
 from kbroker.threads import ThreadWorker
 
@@ -280,7 +280,7 @@ def _give_back_memory(server: Server, freed: FreedMemory) -> None:
     if freed.has_grown:
         server.frame_buffers.let_go()
         freed.give_back()
-    asyncio.get_running_loop().call_later(GIVE_BACK_SECONDS, _give_back_memory, server, freed)
+    asyncio.get_running_loop().call_later(freed.pause_seconds, _give_back_memory, server, freed)
 
 
 async def serve(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.freed_memory import GIVE_BACK_SECONDS
+from kbroker.freed_memory import GIVE_BACK_SECONDS, pause_after
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -119,3 +119,8 @@ def test_the_memory_of_large_requests_is_given_back(server: ServerProcess) -> No
             client.socket.sendall(frame[MIB // 2 :])
             assert client.receive().responses[0].partition_responses[0].error_code == 0
         eventually(lambda: server.memory_bytes() < idle + 4 * MIB)
+
+
+def test_giving_back_takes_at_most_a_thousandth_of_the_time() -> None:
+    assert pause_after(0.001) == GIVE_BACK_SECONDS
+    assert pause_after(0.03) == pytest.approx(30)

@@ -31,7 +31,7 @@ _LARGEST_PART = 4  # of what the budget has left, for one answer: there is alway
 _LEAST_BYTES = 64 * 1024
 _UNREAD_BYTES = 1024 * 1024  # of an answer whose records are not read, for want of room to hold them
 _TURN_SECONDS = 0.004
-_PER_LOOK = 32  # partitions, from one look at the clock to the next
+_PER_LOOK = 4  # partitions, from one look at the clock to the next
 
 
 class PartitionRead:

@@ -339,6 +339,13 @@ def test_a_producer_of_many_partitions_and_topics_is_answered_for_each(
         written[name, partition] += 2
 
 
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_partition_without_a_batch_is_an_invalid_record(client: RawClient, version: int) -> None:
+    request = produce(create(client), bytes(16), version, 0, b"", 1)
+    (result,) = client.ask(request, version).responses[0].partition_responses
+    assert result.error_code == ErrorCode.INVALID_RECORD
+
+
 def test_a_length_that_is_no_number_closes_the_connection_with_a_line(
     server: ServerProcess, client: RawClient, producer: RawClient
 ) -> None:

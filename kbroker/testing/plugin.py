@@ -4,6 +4,9 @@ kafka_broker      one KafkaBroker for the whole session (one per xdist worker)
 kafka_bootstrap   its address, for bootstrap_servers
 kafka_topic       a topic of this test's own
 
+kafka-python warns of itself when it is imported on Python 3.11 and 3.12. That is no fault of the tests that
+import it, and does not stop them where warnings are errors.
+
 The broker of a session serves many tests, so what one of them did to it ends with that test: injected errors
 and delays, a pause, a stop or kill, the list of requests. What stays is data, and time that was advanced.
 """
@@ -12,7 +15,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -63,3 +68,32 @@ def _broker_of(item: pytest.Item) -> KafkaBroker | None:
     """The broker the test may have used: the plugin's, or what the project puts in the fixture's place."""
     used = getattr(item, "funcargs", {}).get("kafka_broker")
     return used if isinstance(used, KafkaBroker) else item.config.stash.get(_session_broker, None)
+
+
+# pytest sets its filters around each of these: ours come after them, and go with them.
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
+    _let_kafka_python_warn()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    _let_kafka_python_warn()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_protocol() -> Generator[None, Any, Any]:
+    _let_kafka_python_warn()
+    return (yield)
+
+
+def _let_kafka_python_warn() -> None:
+    """It calls read_text, which warns of it, and then calls open_text, which warns of that."""
+    warnings.filterwarnings("ignore", "read_text is deprecated", DeprecationWarning, r"kafka\.")
+    warnings.filterwarnings(
+        "ignore", "open_text is deprecated", DeprecationWarning, r"importlib\.resources\."
+    )

@@ -119,3 +119,35 @@ def test_requests_are_those_of_the_test(tmp_path: Path) -> None:
         assert not [request for request in kafka_broker.requests if request.api == "Produce"]
 """,
     )
+
+
+IMPORTS = {
+    "in_a_test_module": ("", "import kafka\n\n\ndef test_it(): pass\n"),
+    "in_a_conftest": ("import kafka\n", "def test_it(): pass\n"),
+    "in_a_test": ("", "def test_it():\n    import kafka\n"),
+}
+
+
+@pytest.mark.parametrize("where", IMPORTS)
+def test_kafka_python_is_imported_where_warnings_are_errors(where: str, tmp_path: Path) -> None:
+    conftest, tests = IMPORTS[where]
+    (tmp_path / "conftest.py").write_text(conftest)
+    passed(tmp_path, tests, "-W", "error")
+
+
+def test_other_warnings_are_errors_still(tmp_path: Path) -> None:
+    passed(
+        tmp_path,
+        """
+    import importlib.resources, warnings
+    import pytest
+
+
+    def test_they_are():
+        for text in ("read_text is deprecated", "open_text is deprecated"):
+            with pytest.raises(DeprecationWarning):
+                warnings.warn(text, DeprecationWarning)
+""",
+        "-W",
+        "error",
+    )

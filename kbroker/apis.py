@@ -51,6 +51,7 @@ APIS: tuple[Api, ...] = (
     Api(28, "TxnOffsetCommit", 0, 5),
     Api(32, "DescribeConfigs", 0, 4),
     Api(33, "AlterConfigs", 0, 2),
+    Api(34, "AlterReplicaLogDirs", 0, 2),
     Api(35, "DescribeLogDirs", 0, 5),
     Api(37, "CreatePartitions", 0, 3),
     Api(42, "DeleteGroups", 0, 2),
@@ -63,6 +64,7 @@ APIS: tuple[Api, ...] = (
     Api(57, "UpdateFeatures", 0, 2),
     Api(60, "DescribeCluster", 0, 2),
     Api(61, "DescribeProducers", 0, 0),
+    Api(64, "UnregisterBroker", 0, 0),
     Api(65, "DescribeTransactions", 0, 0),
     Api(66, "ListTransactions", 0, 2),
     Api(71, "GetTelemetrySubscriptions", 0, 0),
@@ -71,6 +73,8 @@ APIS: tuple[Api, ...] = (
     Api(69, "ConsumerGroupDescribe", 0, 1),
     Api(74, "ListConfigResources", 0, 1),
     Api(75, "DescribeTopicPartitions", 0, 0),
+    Api(80, "AddRaftVoter", 0, 1),
+    Api(81, "RemoveRaftVoter", 0, 0),
 )
 
 BY_KEY: dict[int, Api] = {api.key: api for api in APIS}

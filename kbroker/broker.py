@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kbroker.broker")
 
 _RETRY_MS = 1000
+_GONE_MS = 1000
+"""How long a deleted topic is not created by a mere look at it."""
 
 
 class Timers(Protocol):
@@ -98,6 +100,7 @@ class Broker:
         if self._groups_stored or self._transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
         self._auto_creating: dict[str, Pending[Topic]] = {}
+        self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
         logs.reconfigure(directory_config(settings))  # with what was altered in an earlier run
@@ -144,9 +147,15 @@ class Broker:
         return self.log(found, partition)
 
     def auto_create(self, name: str) -> Pending[Topic]:
-        """Make the topic that somebody asked for, with the broker's defaults; or join who already does."""
+        """Make the topic that somebody asked for, with the broker's defaults; or join who already does.
+
+        Raises ApiError while the name is taken by a creation or a deletion under way, and for a moment after
+        the latter: who looks whether a topic is gone must not bring it back.
+        """
         creation = self._auto_creating.get(name)
         if creation is None:
+            if self.topics.is_reserved(name) or self._was_just_deleted(name):
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             partitions = self.settings["num.partitions"]
             creation = self.topics.create(name, partitions, {}, -self.unclean_starts)
             self._auto_creating[name] = creation
@@ -155,6 +164,17 @@ class Broker:
 
     def _auto_created(self, name: str) -> None:
         self._auto_creating.pop(name, None)
+
+    def _was_just_deleted(self, name: str) -> bool:
+        deleted_ms = self._deleted_ms.get(name)
+        return deleted_ms is not None and self.clock() - deleted_ms < _GONE_MS
+
+    def _note_deletion(self, name: str) -> None:
+        now_ms = self.clock()
+        self._deleted_ms.pop(name, None)
+        self._deleted_ms[name] = now_ms
+        while now_ms - self._deleted_ms[oldest := next(iter(self._deleted_ms))] >= _GONE_MS:
+            del self._deleted_ms[oldest]
 
     def _configs_changed(self, resource_type: ResourceType, name: str, _: frozenset[str]) -> None:
         if resource_type is ResourceType.TOPIC:
@@ -262,6 +282,7 @@ class Broker:
 
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if not exists:
+            self._note_deletion(topic.name)
             for partition in range(topic.partitions):
                 self.open_logs.pop((topic.topic_id, partition), None)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)

@@ -7,6 +7,7 @@ with a number of times is used up.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.apis import APIS
@@ -63,6 +64,7 @@ class Faults:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._rules: list[_Rule] = []
+        self._delayed: dict[Pending[Any], Callable[[], None]] = {}
         self.requests: deque[SeenRequest] = deque(maxlen=_REMEMBERED)
 
     def fail(
@@ -80,8 +82,10 @@ class Faults:
         self._rules.append(_Rule(_known(api), client_id, times, None, ms))
 
     def clear(self) -> None:
-        """No more faults. What was seen stays."""
+        """No more faults, and no more waiting for those there were. What was seen stays."""
         self._rules.clear()
+        for go_on in list(self._delayed.values()):
+            go_on()
 
     def run(self, request: Request, frame: memoryview) -> Any:
         """Like ``request.run``, with what the rules make of it."""
@@ -104,6 +108,8 @@ class Faults:
         result: Pending[Any] = Pending()
 
         def go_on() -> None:
+            del self._delayed[result]
+            cancel()
             if result.abandoned:
                 return
             try:
@@ -117,7 +123,8 @@ class Faults:
             else:
                 result.resolve(answer)
 
-        self._broker.timers.after(delay_ms, go_on)
+        cancel = self._broker.timers.after(delay_ms, go_on)
+        self._delayed[result] = go_on
         return result
 
 

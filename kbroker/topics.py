@@ -89,6 +89,10 @@ class Topics:
         topic = self._by_name.get(name)
         return topic is not None and 0 <= partition < topic.partitions
 
+    def is_reserved(self, name: str) -> bool:
+        """Whether a topic of this name is being created or deleted."""
+        return name in self._reserved
+
     def names(self) -> list[str]:
         return sorted(self._by_name)
 

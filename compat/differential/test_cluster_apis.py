@@ -294,6 +294,77 @@ def test_alter_partition_reassignments(same: Same, written: str, version: int) -
     same("AlterPartitionReassignments", version, Topics=topics, AllowReplicationFactorChange=False)
 
 
+def log_dir(side: Side) -> str:
+    (directory,) = side.raw("DescribeLogDirs", 4, {"Topics": []})["Results"]
+    path: str = directory["LogDir"]
+    return path
+
+
+HERE, ELSEWHERE = "<where replicas are>", "/no/such/directory"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("paths", [[HERE], [ELSEWHERE], [""], [HERE, ELSEWHERE], [ELSEWHERE, HERE], []])
+def test_alter_replica_log_dirs(brokers: Pair, written: str, version: int, paths: list[str]) -> None:
+    topics = [
+        {"Name": written, "Partitions": [0, 1, 9, -1, 0]},
+        {"Name": "no-such-topic", "Partitions": [0]},
+        {"Name": "", "Partitions": [0]},
+        {"Name": "no name", "Partitions": [0]},
+        {"Name": written, "Partitions": []},
+        {"Name": "empty", "Partitions": []},
+        {"Name": written, "Partitions": [1]},
+    ]
+
+    def scenario(side: Side) -> Any:
+        places = {HERE: log_dir(side)}
+        dirs = [{"Path": places.get(path, path), "Topics": topics} for path in paths]
+        return unordered(side.ask("AlterReplicaLogDirs", version, {"Dirs": dirs}), frozenset())
+
+    brokers.same(scenario)
+
+
+def test_unregister_a_broker_that_does_not_exist(same: Same) -> None:
+    """Of itself Kafka says NONE too, and is then no broker until it starts again."""
+    for broker_id in (2, 0, -1, (1 << 31) - 1):
+        same("UnregisterBroker", 0, BrokerId=broker_id)
+
+
+SOME_ID, NO_ID = b"a directory's id", bytes(16)
+CONTROLLER = {"Name": "CONTROLLER", "Host": "127.0.0.1", "Port": 1}
+
+
+@pytest.mark.parametrize("cluster_id", [None, "<the cluster's>", "another", ""])
+@pytest.mark.parametrize(
+    ("voter_id", "directory_id"), [(2, SOME_ID), (2, NO_ID), (NODE_ID, SOME_ID), (-1, SOME_ID), (0, SOME_ID)]
+)
+def test_voters_cannot_be_changed(
+    brokers: Pair, cluster_id: str | None, voter_id: int, directory_id: bytes
+) -> None:
+    def scenario(side: Side) -> Any:
+        own = side.raw("DescribeCluster", 1, {})["ClusterId"]
+        voter = {
+            "ClusterId": own if cluster_id and "<" in cluster_id else cluster_id,
+            "VoterId": voter_id,
+            "VoterDirectoryId": directory_id,
+            "TimeoutMs": 1000,
+        }
+        listeners = (
+            [CONTROLLER],
+            [],
+            [{**CONTROLLER, "Name": "X"}],
+            [{**CONTROLLER, "Name": "X"}, CONTROLLER],
+        )
+        answers = [
+            side.ask("AddRaftVoter", version, {**voter, "Listeners": each})
+            for version in (0, 1)
+            for each in listeners
+        ]
+        return [*answers, side.ask("RemoveRaftVoter", 0, voter)]
+
+    brokers.same(scenario)
+
+
 def test_list_partition_reassignments(same: Same, written: str) -> None:
     same("ListPartitionReassignments", 0, Topics=None)
     topics = [

@@ -297,6 +297,18 @@ def test_metadata_creates_a_missing_topic_when_allowed(pair, topic):
     pair.same(scenario)
 
 
+def test_metadata_of_a_topic_that_was_just_deleted_does_not_show_it_again_at_once(pair, topic):
+    """Kafka would show a topic of that name at a later look, kbroker at one a second later."""
+
+    def scenario(side):
+        side.create_topic(topic)
+        deleted = side.ask("DeleteTopics", 5, {"TopicNames": [topic], "TimeoutMs": 10_000})
+        request = {"Topics": [{"Name": topic}], "AllowAutoTopicCreation": True}
+        return deleted, side.ask("Metadata", 9, request)
+
+    pair.same(scenario)
+
+
 def test_metadata_does_not_create_what_has_a_bad_name(pair, topic):
     request = {"Topics": [{"Name": "bad name"}, {"Name": "x" * 250}], "AllowAutoTopicCreation": True}
     pair.same(lambda side: side.ask("Metadata", 9, request))

@@ -73,9 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception as error:
         from kbroker.cli.errors import explain
+        from kbroker.cli.program import as_started
 
         explained = explain(error, parsed)
         if explained is None:
             raise
-        print(f"kbroker: {explained}", file=sys.stderr)  # noqa: T201
+        print(f"kbroker: {as_started(str(explained))}", file=sys.stderr)  # noqa: T201
         return explained.exit_code

@@ -6,6 +6,7 @@ import shutil
 
 from kbroker import __version__
 from kbroker.cli.connection import DEFAULT
+from kbroker.cli.program import program
 
 _BOLD, _DIM, _CYAN, _END = "\033[1m", "\033[2m", "\033[36m", "\033[0m"
 
@@ -13,10 +14,11 @@ _BOLD, _DIM, _CYAN, _END = "\033[1m", "\033[2m", "\033[36m", "\033[0m"
 def banner(where: str, kept: str, more: str, *, color: bool) -> str:
     """``more``: further listeners and the control port, as they continue a sentence."""
     address = "" if where == DEFAULT else f" -b {where}"
+    kbroker = program()
     commands = (
-        ("kbroker topic create greetings", "make a topic"),
-        ("echo hello | kbroker produce greetings", "write to it"),
-        ("kbroker consume greetings --follow", "read it"),
+        (f"{kbroker} topic create greetings", "make a topic"),
+        (f"echo hello | {kbroker} produce greetings", "write to it"),
+        (f"{kbroker} consume greetings --follow", "read it"),
     )
     width = max(len(command) + len(address) for command, _ in commands) + 3
     bold, dim, cyan, end = (_BOLD, _DIM, _CYAN, _END) if color else ("", "", "", "")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from kbroker.cli import kafka_python
 from kbroker.cli.errors import CommandFailed, unreachable
 
 DEFAULT = "127.0.0.1:9092"
@@ -99,9 +100,7 @@ def kafka() -> Any:
     """kafka-python, whose log is silent: what matters is raised, and explained in a line."""
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     logging.getLogger("kafka").propagate = False
-    import kafka
-
-    return kafka
+    return kafka_python.load()
 
 
 @contextmanager

@@ -184,8 +184,7 @@ def _targets(client: Any, arguments: argparse.Namespace) -> dict[Any, int]:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    from kafka import errors
-
+    errors = connection.kafka().errors
     with connection.admin(arguments) as client:
         results = client.delete_groups(arguments.groups)
     outcomes = []

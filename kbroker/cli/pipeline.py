@@ -122,6 +122,7 @@ def replay_range(arguments: argparse.Namespace) -> int:
 
 def write_example(arguments: argparse.Namespace) -> int:
     from kbroker.cli.errors import CommandFailed
+    from kbroker.cli.program import program
     from kbroker.pipeline.demo import EXAMPLE
 
     try:
@@ -129,7 +130,7 @@ def write_example(arguments: argparse.Namespace) -> int:
             file.write(EXAMPLE.read_text())
     except FileExistsError:
         raise CommandFailed(f"{arguments.file} is there already") from None
-    _say(f"wrote {arguments.file}. Try it: kbroker pipeline check {arguments.file}")
+    _say(f"wrote {arguments.file}. Try it: {program()} pipeline check {arguments.file}")
     return 0
 
 

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kbroker import __version__
+from kbroker.cli.program import program
 
 if TYPE_CHECKING:
     from kbroker.config.settings import Settings
@@ -151,7 +152,7 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     else:
         text = (
             f"kbroker {__version__} listening on {where}{others}, data in {kept}{controlled}. "
-            f"Try it: kbroker topic list -b {where}"
+            f"Try it: {program()} topic list -b {where}"
         )
     print(text, flush=True)  # noqa: T201
 

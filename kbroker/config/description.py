@@ -60,9 +60,12 @@ def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Descr
 
 
 def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
+    """Those of group protocols that this broker has: the others cannot be set, either."""
     values = settings.group_values(configs)
     described = []
     for name, definition in GROUP_CONFIGS.items():
+        if not definition.applies:
+            continue
         text = to_text(values[name])
         if definition.synonyms:
             chain = _broker_chain(settings, definition.synonyms[0])

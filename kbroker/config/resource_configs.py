@@ -11,6 +11,7 @@ _FROM_1 = Range(1)
 
 # fmt: off
 # A group config's default is the broker config named last, within the broker's minimum and maximum for it.
+# One that is only accepted belongs to a kind of group that is not there: it cannot be set and is not shown.
 GROUP_CONFIGS = table((
     honoured("consumer.assignment.interval.ms", INT, 1000,
         "Shortest time between two target assignments of a consumer group.",

@@ -2,7 +2,7 @@
 
 A topic that does not exist is created where both the client and auto.create.topics.enable allow it. Unlike
 Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer waits for the new topic and already holds
-it.
+it. A topic that was deleted a moment ago is unknown, as it is at the first look in Kafka.
 """
 
 from __future__ import annotations

@@ -30,16 +30,17 @@ class Committer:
 
     def commit(self, query: str, offsets: Offsets, now: float) -> None:
         """`now` is monotonic, in seconds."""
-        from kafka.errors import KafkaError
+        from kbroker.cli.kafka_python import load
 
         group = self._pipeline.progress_group
         if group is None or not offsets or self._committed.get(query) == offsets or now < self._not_before:
             return
+        kafka_error = load().errors.KafkaError
         try:
             if self._client is None:
                 self._client = self._connection.enter_context(connected(self._pipeline))
             self._client.commit(f"{group}.{query}", offsets)
-        except (KafkaError, KafkaUnreachable) as error:
+        except (kafka_error, KafkaUnreachable) as error:
             if not self._failing:
                 logger.warning("cannot commit progress as group %s.%s: %s", group, query, error)
             self._failing, self._not_before = True, now + PAUSE_SECONDS

@@ -51,9 +51,9 @@ def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
 
 
 def _send(bootstrap_servers: str, count: int) -> int:
-    from kafka import KafkaProducer
+    from kbroker.cli.kafka_python import load
 
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=20, compression_type="lz4")
+    producer = load().KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=20, compression_type="lz4")
     invalid = 0
     for order in orders.orders(count):
         producer.send("orders", order.value, key=order.key)

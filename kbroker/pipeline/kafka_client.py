@@ -113,12 +113,12 @@ class KafkaClient:
 @contextmanager
 def connected(pipeline: Pipeline) -> Iterator[KafkaClient]:
     """A client, closed at the end; PipelineError where no broker answers."""
-    from kafka import KafkaAdminClient
-    from kafka.errors import KafkaError
+    from kbroker.cli.kafka_python import load
 
+    kafka = load()
     try:
-        admin = KafkaAdminClient(**client_settings(pipeline))
-    except KafkaError as error:
+        admin = kafka.KafkaAdminClient(**client_settings(pipeline))
+    except kafka.errors.KafkaError as error:
         raise KafkaUnreachable(f"no Kafka answers at {pipeline.bootstrap_servers}: {error}") from None
     try:
         yield KafkaClient(admin)

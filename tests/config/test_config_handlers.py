@@ -214,17 +214,10 @@ def test_throttles_and_a_listeners_own_configs_show_when_set(broker):
 
 
 def test_group_configs_fall_back_to_the_brokers(broker):
-    alter(
-        broker,
-        (
-            GROUP,
-            "g",
-            [("consumer.session.timeout.ms", 0, "50000"), ("share.isolation.level", 0, "read_committed")],
-        ),
-    )
+    alter(broker, (GROUP, "g", [("consumer.session.timeout.ms", 0, "50000")]))
     (result,) = describe(broker, (GROUP, "g", None), include_synonyms=True)
     configs = {config.name: config for config in result.configs}
-    assert len(configs) == 17
+    assert {name.partition(".")[0] for name in configs} == {"consumer"}
     assert synonyms(configs["consumer.session.timeout.ms"]) == [
         ("consumer.session.timeout.ms", "50000", 8),
         ("group.consumer.session.timeout.ms", "45000", 5),
@@ -232,10 +225,20 @@ def test_group_configs_fall_back_to_the_brokers(broker):
     assert synonyms(configs["consumer.heartbeat.interval.ms"]) == [
         ("group.consumer.heartbeat.interval.ms", "5000", 5)
     ]
-    assert synonyms(configs["share.isolation.level"]) == [
-        ("share.isolation.level", "read_committed", 8),
-        ("share.isolation.level", "read_uncommitted", 5),
-    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "kind"),
+    [("share.auto.offset.reset", "earliest", "share"), ("streams.num.standby.replicas", "1", "streams")],
+)
+def test_configs_of_groups_that_do_not_exist_here_are_refused(broker, config, value, kind):
+    (refused,) = alter(broker, (GROUP, "g", [(config, 0, value)])).responses
+    assert (refused.error_code.name, refused.error_message) == (
+        "INVALID_CONFIG",
+        f"{config}: this broker has no {kind} groups",
+    )
+    (result,) = describe(broker, (GROUP, "g", None))
+    assert config not in {each.name for each in result.configs}
 
 
 def test_client_metrics_show_their_defaults_too(broker):

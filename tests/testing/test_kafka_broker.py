@@ -210,3 +210,15 @@ def test_a_broker_costs_little_before_it_is_ready() -> None:
     with KafkaBroker() as broker:
         ticks = sum(map(int, Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
         assert ticks / os.sysconf("SC_CLK_TCK") < 0.4
+
+
+def test_healing_lets_delayed_requests_go_on() -> None:
+    with KafkaBroker(["t"]) as broker:
+        broker.delay(api="Produce", ms=600_000)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", b"late")
+        producer.poll(0)
+        eventually(lambda: any(request.api == "Produce" for request in broker.requests))
+        broker.heal()
+        assert producer.flush(30) == 0
+        assert [request.api for request in broker.requests].count("Produce") == 1

@@ -95,6 +95,10 @@ def client_configs(arguments: argparse.Namespace) -> dict[str, Any]:
     return configs
 
 
+def is_plaintext(arguments: argparse.Namespace) -> bool:
+    return bool(client_configs(arguments).get("security_protocol", "PLAINTEXT") == "PLAINTEXT")
+
+
 def kafka() -> Any:
     """kafka-python, whose log is silent: what matters is raised, and explained in a line."""
     logging.getLogger("kafka").addHandler(logging.NullHandler())

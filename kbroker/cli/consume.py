@@ -14,6 +14,7 @@ from typing import Any
 
 from kbroker.cli import OK, connection
 from kbroker.cli.errors import CommandFailed
+from kbroker.cli.output import note
 from kbroker.cli.times import HELP, timestamp_ms
 
 _POLL_MS = 200
@@ -111,6 +112,7 @@ class _Reading:
         self._arguments = arguments
         self._kafka = connection.kafka()
         self._ends: dict[Any, int] = {}
+        self._awaited: dict[Any, int] = {}  # the offset to begin at, of each partition that ends before it
         self._printed: dict[Any, int] = {}  # the next offset of each partition that something was printed of
 
     def start(self) -> None:
@@ -158,8 +160,7 @@ class _Reading:
         elif kind == "end":
             self._consumer.seek_to_end(*partitions)
         elif kind == "offset":
-            for partition in partitions:
-                self._consumer.seek(partition, number)
+            self._seek_offset(partitions, number)
         elif kind == "last":
             starts = self._consumer.beginning_offsets(partitions)
             for partition, end in self._consumer.end_offsets(partitions).items():
@@ -171,6 +172,22 @@ class _Reading:
                 at = found.get(partition)
                 self._consumer.seek(partition, at.offset if at is not None else ends[partition])
 
+    def _seek_offset(self, partitions: list[Any], offset: int) -> None:
+        """A consumer that is sent beyond the end of a log begins at its start: never let it."""
+        ends = self._consumer.end_offsets(partitions)
+        beyond = [partition for partition in partitions if offset > ends[partition]]
+        for partition in beyond:
+            where = f"partition {partition.partition} of {partition.topic} ends at offset {ends[partition]}"
+            if self._arguments.follow:
+                note(f"kbroker: {where}: waiting for offset {offset}")
+            elif len(beyond) == len(partitions):
+                raise CommandFailed(f"{where}, before {offset}: name a lower --offset, or wait with --follow")
+            else:
+                note(f"kbroker: {where}, before {offset}")
+            self._awaited[partition] = offset
+        for partition in partitions:
+            self._consumer.seek(partition, min(offset, ends[partition]))
+
     def records(self) -> Any:
         left = self._arguments.count
         while left is None or left > 0:
@@ -180,6 +197,8 @@ class _Reading:
             )
             for partition, records in polled.items():
                 for record in records:
+                    if record.offset < self._awaited.get(partition, 0):
+                        continue
                     self._printed[partition] = record.offset + 1
                     yield record
                     if left is not None:

@@ -50,7 +50,7 @@ _NEXT = {
 }
 
 
-def explain(error: Exception, arguments: argparse.Namespace) -> CommandFailed | None:
+def explain(error: BaseException, arguments: argparse.Namespace) -> CommandFailed | None:
     """The line for an error; None: it is a bug, and its traceback is what helps."""
     if isinstance(error, CommandFailed):
         return error
@@ -62,7 +62,7 @@ def explain(error: Exception, arguments: argparse.Namespace) -> CommandFailed | 
     return None
 
 
-def _explain_kafka(error: Exception, arguments: argparse.Namespace) -> CommandFailed:
+def _explain_kafka(error: BaseException, arguments: argparse.Namespace) -> CommandFailed:
     from kafka import errors
 
     code = getattr(type(error), "errno", None)

@@ -26,7 +26,10 @@ Kafka, and so to any Kafka.
   standard error.
 - **Exit codes**: 0 done · 1 could not be done · 2 wrong command line · 3 no broker answers · 4 a check found
   something (damage, a bad setup, lag, pending changes) · 130 Ctrl-C.
-- **Completion**: `source <(kbroker completion bash)`.
+- **Completion**: `source <(kbroker completion bash)`; zsh and fish, too. Names of topics and groups come from
+  the broker.
+- **Habits**: flags of Kafka's and kcat's commands are understood: `--bootstrap-server`, `--topic`, `-t`,
+  `--from-beginning`, `--max-messages`, `--replication-factor`, `--group`.
 """
 
 

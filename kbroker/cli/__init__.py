@@ -44,6 +44,9 @@ COMMANDS = {
     "completion": "completion",
 }
 
+# Those that also take flags of Kafka's and kcat's commands (aliases.py).
+_TRANSLATED = ("consume", "produce", "topic", "group", "lag")
+
 
 def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser with the named commands: with all of them it is the whole command line."""
@@ -59,16 +62,27 @@ def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     return parser
 
 
+def drop_output() -> None:
+    """Let Python not complain, now or at exit, that nobody reads the output any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     known = given[:1] if given and given[0] in COMMANDS else tuple(COMMANDS)
+    if given[:1] and given[0] in _TRANSLATED:
+        from kbroker.cli.aliases import translated
+
+        given = translated(given)
     parsed = make_parser(known).parse_args(given)
+    code = OK
     try:
-        return int(parsed.run(parsed))
+        code = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
-        # Whoever read our output has gone; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        drop_output()  # whoever read it has seen enough
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

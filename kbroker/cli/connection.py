@@ -32,6 +32,9 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(VARIABLE) or DEFAULT,
         help=f"where the broker is, several separated by commas (default ${VARIABLE}, else {DEFAULT})",
     )
+    options.add_argument(  # Kafka's name for it
+        "--bootstrap-server", dest="bootstrap", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
     options.add_argument(
         "-X",
         dest="client_configs",

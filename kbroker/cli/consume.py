@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from kbroker.cli import OK, connection
+from kbroker.cli import OK, connection, topic_patterns
 from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import note
 from kbroker.cli.times import HELP, timestamp_ms
@@ -26,6 +26,7 @@ _DESCRIPTION = r"""Read records of topics and print them. It stops at the end, u
     kbroker consume orders -o -10 --follow                   the last 10, then what comes
     kbroker consume orders -o @2h                            those of the last two hours
     kbroker consume orders -g billing                        as a member of a group
+    kbroker consume 'orders-*' '^click'                      topics by pattern, or by regular expression
     kbroker consume orders -f '%p %o %T %k %s\n'             partition, offset, timestamp, key, value
 
 In a format, as in kcat: %s value, %S its length, %R its length as 4 bytes, %k key, %K its length, %h headers,
@@ -39,7 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument(
+        "topics", nargs="+", metavar="TOPIC", help="a name, a pattern such as 'a-*', or ^ and a regex"
+    )
     where = parser.add_argument_group("which records")
     where.add_argument(
         "-o",
@@ -118,7 +121,7 @@ class _Reading:
     def start(self) -> None:
         partitions = self._partitions()
         if self._arguments.group:
-            self._consumer.subscribe(self._arguments.topics)
+            self._subscribe()
             self._await_assignment()
             if self._arguments.offset is not None:
                 self._seek(list(self._consumer.assignment()))
@@ -126,10 +129,21 @@ class _Reading:
             self._consumer.assign(partitions)
             self._seek(partitions)
 
+    def _subscribe(self) -> None:
+        """By pattern also to topics that come later."""
+        topics = self._arguments.topics
+        if any(map(topic_patterns.is_pattern, topics)):
+            self._consumer.subscribe(pattern=topic_patterns.as_regex(topics))
+        else:
+            self._consumer.subscribe(topics)
+
     def _partitions(self) -> list[Any]:
         """The partitions of the topics; an error for what does not exist."""
         chosen = []
-        for topic in self._arguments.topics:
+        topics = self._arguments.topics
+        if any(map(topic_patterns.is_pattern, topics)):
+            topics = topic_patterns.expand(topics, self._consumer.topics())
+        for topic in topics:
             known = self._consumer.partitions_for_topic(topic)
             if not known:
                 raise CommandFailed(

@@ -40,3 +40,31 @@ def test_who_follows_waits_for_an_offset_that_is_not_there_yet(run: Run, broker:
         assert "ends at offset 3: waiting for offset 4" in process.stderr.readline()
         run("produce", "t", stdin=b"3\n4\n")
         assert process.stdout.read() == "4\n"
+
+
+def test_topics_are_named_by_pattern(run: Run) -> None:
+    for topic in ("orders-a", "orders-b", "clicks"):
+        run("topic", "create", topic, "-p", "1")
+        run("produce", topic, stdin=topic.encode())
+    assert sorted(run("consume", "orders-*").stdout.split()) == ["orders-a", "orders-b"]
+    assert sorted(run("consume", "^click|^orders-b").stdout.split()) == ["clicks", "orders-b"]
+    assert sorted(run("consume", "clicks", "*-b", "-g", "billing").stdout.split()) == ["clicks", "orders-b"]
+    assert "no topic matches nothing-*" in run("consume", "nothing-*").stderr
+    assert "no regular expression" in run("consume", "^(").stderr
+
+
+def test_what_users_of_kafka_and_kcat_type_is_understood(run: Run, broker: KafkaBroker) -> None:
+    address = ("--bootstrap-server", broker.bootstrap_servers)
+    made = run("topic", "create", "--topic", "t", "--partitions", "1", "--replication-factor", "1", *address)
+    assert made.stdout == "t: created\n"
+    assert run("produce", "--topic=t", *address, stdin=b"0\n1\n2\n").exit_code == 0
+    for arguments in (
+        ("--topic", "t", "--from-beginning", "--max-messages", "2"),
+        ("-t", "t", "-e", "-c", "2"),
+        ("-o", "beginning", "-t", "t", "-n", "2"),
+    ):
+        assert run("consume", *address, *arguments).stdout == "0\n1\n", arguments
+    run("consume", "-t", "t", "-g", "billing")
+    assert run("group", "describe", "--group", "billing").exit_code == 0
+    assert run("consume", "-t").exit_code == 2
+    assert run("consume", "-o", "beginning").exit_code == 2

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from kbroker import __version__
 
@@ -48,9 +49,18 @@ COMMANDS = {
 _TRANSLATED = ("consume", "produce", "topic", "group", "lag")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says also what a misspelled word was probably meant to be."""
+
+    def error(self, message: str) -> NoReturn:
+        from kbroker.cli.suggestions import of_usage
+
+        super().error(message + of_usage(self, message))
+
+
 def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser with the named commands: with all of them it is the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kbroker",
         description="Kafka without the JVM: a broker, and the commands to work with it or with any Kafka.",
         epilog="kbroker COMMAND --help tells more.",
@@ -60,6 +70,15 @@ def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     for name in names:
         import_module(f"kbroker.cli.{COMMANDS[name]}").add_parser(commands)
     return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    parsed, unknown = parser.parse_known_args(given)
+    if unknown:
+        from kbroker.cli.suggestions import parser_of
+
+        parser_of(parser, parsed).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return parsed
 
 
 def drop_output() -> None:
@@ -74,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from kbroker.cli.aliases import translated
 
         given = translated(given)
-    parsed = make_parser(known).parse_args(given)
+    parsed = _parsed(make_parser(known), given)
     code = OK
     try:
         code = int(parsed.run(parsed))

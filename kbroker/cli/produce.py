@@ -134,7 +134,9 @@ def _check_topic(producer: Any, arguments: argparse.Namespace) -> None:
     try:
         producer.partitions_for(arguments.topic)
     except connection.kafka().errors.KafkaTimeoutError as error:
-        raise CommandFailed(
+        from kbroker.cli.advertised import diagnosis
+
+        raise diagnosis(arguments) or CommandFailed(
             f"topic {arguments.topic} is not there after {arguments.timeout:g} s, and the broker does not "
             f"make it: 'kbroker topic create {arguments.topic}' does"
         ) from error
@@ -189,7 +191,9 @@ class _Sender:
             )
 
     def _failed(self, error: Exception) -> None:
-        self.failure = self.failure or error
+        # Records that were only in a batch with a bad one fail, too, and do not say why.
+        if self.failure is None or not hasattr(self.failure, "errno"):
+            self.failure = error
 
     def stop(self, reason: BaseException) -> None:
         """End before the input does: what was read is sent, and told along with the reason."""

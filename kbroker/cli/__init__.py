@@ -42,6 +42,7 @@ COMMANDS = {
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",
+    "docs": "docs",
     "completion": "completion",
 }
 
@@ -63,7 +64,7 @@ def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     parser = _Parser(
         prog="kbroker",
         description="Kafka without the JVM: a broker, and the commands to work with it or with any Kafka.",
-        epilog="kbroker COMMAND --help tells more.",
+        epilog="kbroker COMMAND --help tells more; kbroker docs has the documentation.",
     )
     parser.add_argument("--version", action="version", version=f"kbroker {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

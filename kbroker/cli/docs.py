@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif sys.stdout.isatty():
         _lay_out(text)
     else:
-        stream(text.rstrip("\n"))
+        stream(text.removesuffix("\n"))
     return OK
 
 

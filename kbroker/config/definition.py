@@ -81,6 +81,8 @@ class ConfigDef(NamedTuple):
     """For a topic config, the broker configs that are its default, the strongest first."""
     internal: bool = False
     """Accepted, but not shown by DescribeConfigs unless it was set."""
+    unset: str = ""
+    """What kbroker does unless it was set, where that is no value: the default is then Kafka's, for show."""
 
     @property
     def sensitive(self) -> bool:
@@ -108,9 +110,10 @@ def honoured(
     update: Update = Update.READ_ONLY,
     synonyms: tuple[str, ...] = (),
     internal: bool = False,
+    unset: str = "",
 ) -> ConfigDef:
     """A config that does something in kbroker."""
-    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal)
+    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal, unset)
 
 
 def accepted(

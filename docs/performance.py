@@ -14,13 +14,72 @@ from benchmarks.growth import slug
 
 TARGET = Path(__file__).with_name("performance.md")
 MEASURED = Path(__file__).with_name("benchmarks")
+SUMMARY_BEGIN, SUMMARY_END = "<!-- summary: written by docs/performance.py -->\n", "<!-- end of summary -->\n"
+_SUMMARY = (
+    (
+        "Start and memory",
+        (
+            ("start, idle", "start s", "ready after {} s"),
+            ("memory after 500 MB", "RssAnon MB", "{} MB of memory after 500 MB were written"),
+        ),
+    ),
+    (
+        "Writing, 1 KiB",
+        (
+            ("producer-perf 1 KiB", "records/s", "{} records/s"),
+            ("producer-perf 1 KiB", "broker CPU s/GiB", "{} s of CPU per GiB"),
+        ),
+    ),
+    (
+        "Reading, 1 KiB",
+        (
+            ("consumer-perf 1 KiB from the start", "MB/s", "{} MB/s"),
+            ("consumer-perf 1 KiB from the start", "broker CPU s/GiB", "{} s of CPU per GiB"),
+        ),
+    ),
+    (
+        "Latency at 1,000/s",
+        (
+            ("latency at 1,000/s", "end to end p50 ms", "end to end {} ms at p50"),
+            ("latency at 1,000/s", "end to end p99 ms", "{} ms at p99"),
+        ),
+    ),
+    (
+        "Groups",
+        (
+            ("group: 10 members settle, classic", "settle s", "10 members settle in {} s"),
+            ("group: commits, 100 clients", "commits/s", "{} commits/s of 100 clients"),
+        ),
+    ),
+)
 BEGIN, END = "<!-- measured: written by docs/performance.py -->\n", "<!-- end of measured -->\n"
 
 
 def text() -> str:
     """The page as it should be: what is written by hand, and the tables."""
     before, rest = TARGET.read_text().split(BEGIN)
-    return before + BEGIN + tables() + END + rest.split(END)[1]
+    title, introduction = before.split(SUMMARY_BEGIN)[0], before.split(SUMMARY_END)[1]
+    top = title + SUMMARY_BEGIN + summary() + SUMMARY_END + introduction
+    return top + BEGIN + tables() + END + rest.split(END)[1]
+
+
+def summary() -> str:
+    """Five lines for who reads no tables."""
+    compared = json.loads((MEASURED / "compare.json").read_text())
+    lines = report.lines(compared["samples"])
+    found = {(line.row, line.unit): line for line in lines}
+    behind = sum(not line.better for line in lines)
+    told = [
+        f"- **{title}**: {' · '.join(_pair(found[row, unit], text) for row, unit, text in numbers)}"
+        for title, numbers in _SUMMARY
+    ]
+    worse = f"{behind or 'None'} of the {len(lines)} numbers below {'are' if behind > 1 else 'is'} worse"
+    head = f"kbroker, and in brackets Apache Kafka on the same machine. {worse} than Kafka's.\n"
+    return "\n".join([head, *told]) + "\n"
+
+
+def _pair(line: report.Line, text: str) -> str:
+    return text.format(f"{report.short(line.kbroker)} ({report.short(line.kafka)})")
 
 
 def tables() -> str:

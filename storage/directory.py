@@ -150,10 +150,13 @@ class LogDirectory:
         files = files if files is not None else Files()
         path = os.path.abspath(path)
         files.make_directories(path)
+        lock_path = os.path.join(path, names.LOCK)
         try:
-            lock = files.lock(os.path.join(path, names.LOCK))
+            lock = files.lock(lock_path)
         except BlockingIOError:
-            raise DirectoryLocked(f"{path} is in use by another process") from None
+            holder = files.lock_holder(lock_path)
+            who = "another process" if holder is None else f"process {holder}"
+            raise DirectoryLocked(f"{path} is in use by {who}: stop it, or use another directory") from None
         try:
             files.probe(path)
             if cluster_id is not None:

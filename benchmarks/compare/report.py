@@ -79,12 +79,12 @@ def table(samples: Samples) -> str:
     before = None
     for line in lines(samples):
         first, before = line.row != before, line.row
-        limit = "" if line.limit is None else _short(line.limit)
+        limit = "" if line.limit is None else short(line.limit)
         ratio = f"{line.ratio:.2f}×{'' if line.better else ' ✗'}"
         spread = f"±{line.kbroker_spread * 50:.0f} % / ±{line.kafka_spread * 50:.0f} %"
         process = [_both(samples[line.row], number) if first else "" for number in (CPU, ANON, FILE)]
         cells = [
-            *(line.row if first else "", line.unit, _short(line.kbroker), _short(line.kafka)),
+            *(line.row if first else "", line.unit, short(line.kbroker), short(line.kafka)),
             *(ratio, limit, spread, *process),
         ]
         out.append(f"| {' | '.join(cells)} |")
@@ -94,11 +94,11 @@ def table(samples: Samples) -> str:
 def _both(by_broker: dict[str, list[Numbers]], number: str) -> str:
     if any(number not in by_broker[name][0] for name in ("kbroker", "apache-kafka")):
         return ""
-    return " / ".join(_short(_median(by_broker[name], number)) for name in ("kbroker", "apache-kafka"))
+    return " / ".join(short(_median(by_broker[name], number)) for name in ("kbroker", "apache-kafka"))
 
 
-def _short(value: float) -> str:
-    if value >= 1000:
+def short(value: float) -> str:
+    if value >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 

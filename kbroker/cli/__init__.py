@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from kbroker import __version__
 
@@ -41,16 +42,29 @@ COMMANDS = {
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",
+    "docs": "docs",
     "completion": "completion",
 }
+
+# Those that also take flags of Kafka's and kcat's commands (aliases.py).
+_TRANSLATED = ("consume", "produce", "topic", "group", "lag")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says also what a misspelled word was probably meant to be."""
+
+    def error(self, message: str) -> NoReturn:
+        from kbroker.cli.suggestions import of_usage
+
+        super().error(message + of_usage(self, message))
 
 
 def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser with the named commands: with all of them it is the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kbroker",
         description="Kafka without the JVM: a broker, and the commands to work with it or with any Kafka.",
-        epilog="kbroker COMMAND --help tells more.",
+        epilog="kbroker COMMAND --help tells more; kbroker docs has the documentation.",
     )
     parser.add_argument("--version", action="version", version=f"kbroker {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -59,16 +73,36 @@ def make_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     return parser
 
 
+def _parsed(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    parsed, unknown = parser.parse_known_args(given)
+    if unknown:
+        from kbroker.cli.suggestions import parser_of
+
+        parser_of(parser, parsed).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return parsed
+
+
+def drop_output() -> None:
+    """Let Python not complain, now or at exit, that nobody reads the output any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     known = given[:1] if given and given[0] in COMMANDS else tuple(COMMANDS)
-    parsed = make_parser(known).parse_args(given)
+    if given[:1] and given[0] in _TRANSLATED:
+        from kbroker.cli.aliases import translated
+
+        given = translated(given)
+    parsed = _parsed(make_parser(known), given)
+    code = OK
     try:
-        return int(parsed.run(parsed))
+        code = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
-        # Whoever read our output has gone; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        drop_output()  # whoever read it has seen enough
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
 from kbroker.cli import FAILED, FOUND, OK, connection
-from kbroker.cli.errors import CommandFailed, refused
+from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import add_output_options, note, plural, print_json, say
+from kbroker.cli.topic import refused_topic
 
 _DESCRIPTION = """\
 Bring topics to the state that a YAML file declares. The plan is printed first; nothing happens where nothing
@@ -166,7 +167,7 @@ def _change_topic(client: Any, declared: Any, topic: str, changes: list[Any]) ->
             "configs": declared.configs,
         }
         (result,) = client.create_topics({topic: asked}, raise_errors=False)["topics"]
-        return _problem(topic, result["error_code"], result.get("error_message"))
+        return _problem(topic, result["error_code"], result.get("error_message"), declared.configs)
     if "add-partitions" in actions:
         answer = client.create_partitions({topic: declared.partitions}, raise_errors=False).results[0]
         if answer.error_code:
@@ -179,5 +180,5 @@ def _change_topic(client: Any, declared: Any, topic: str, changes: list[Any]) ->
     return None if said is None else f"topic {topic}: {said}"
 
 
-def _problem(topic: str, code: int, message: str | None) -> str | None:
-    return str(refused(f"topic {topic}", code, message)) if code else None
+def _problem(topic: str, code: int, message: str | None, configs: Iterable[str] = ()) -> str | None:
+    return str(refused_topic(topic, code, message, configs)) if code else None

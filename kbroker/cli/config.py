@@ -61,9 +61,12 @@ def _get(arguments: argparse.Namespace) -> int:
     configs: dict[str, dict[str, Any]] = described.get(arguments.kind, {}).get(name, {})
     unknown = [each for each in arguments.names if each not in configs]
     if unknown:
+        from kbroker.cli.suggestions import did_you_mean
+
         raise CommandFailed(
             f"{arguments.kind} {arguments.name} has no config {unknown[0]}: "
             f"'kbroker config get {arguments.kind} {arguments.name} --all' lists them"
+            f"{did_you_mean(unknown[0], configs)}"
         )
     rows = [
         {
@@ -106,6 +109,8 @@ def alter(
     dry_run: bool = False,
 ) -> int:
     """Alter the configs of several resources alike, and say what became of it."""
+    if kind == "broker":
+        _warn_of_unknown(configs)
     with connection.admin(arguments) as client:
         results = alter_configs(client, kind, names, configs, unset, dry_run=dry_run)
         altered = [name for name, problem in results.items() if problem is None]
@@ -126,6 +131,14 @@ def alter(
         elif not arguments.json:
             say(line)
     return OK if all(outcome["ok"] for outcome in outcomes) else FAILED
+
+
+def _warn_of_unknown(configs: Mapping[str, str]) -> None:
+    """Brokers store configs that they do not know, for plugins: a misspelled one does nothing."""
+    from kbroker.cli.suggestions import of_configs, unknown_configs
+
+    for name in unknown_configs("broker", configs):
+        note(f"kbroker: Kafka has no broker config {name}, it is only stored{of_configs('broker', [name])}")
 
 
 def _in_force(
@@ -160,7 +173,14 @@ def alter_configs(
     resources = [admin.ConfigResource(kind, name, dict(changes)) for name in names]
     answer = client.alter_configs(resources, validate_only=dry_run, raise_on_unknown=False)
     said: dict[str, str] = answer.get(kind, {})
+    if all(said.get(name) == "OK" for name in names):
+        return dict.fromkeys(names)
+    from kbroker.cli.suggestions import of_configs
+
+    hint = of_configs(kind, changes)
     return {
-        name: None if said.get(name) == "OK" else _ERROR_CLASS.sub("", said.get(name, "no answer"))
+        name: None
+        if said.get(name) == "OK"
+        else _ERROR_CLASS.sub("", said.get(name, "no answer")).rstrip(". ") + hint
         for name in names
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from kbroker.cli import kafka_python
+from kbroker.cli import USAGE, kafka_python
 from kbroker.cli.errors import CommandFailed, unreachable
 
 DEFAULT = "127.0.0.1:9092"
@@ -21,6 +21,7 @@ _VISIBLE_SECONDS = 5
 
 # librdkafka's and Java's names for what kafka-python calls otherwise.
 _ALIASES = {"sasl_username": "sasl_plain_username", "sasl_password": "sasl_plain_password"}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -32,6 +33,9 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         default=os.environ.get(VARIABLE) or DEFAULT,
         help=f"where the broker is, several separated by commas (default ${VARIABLE}, else {DEFAULT})",
+    )
+    options.add_argument(  # Kafka's name for it
+        "--bootstrap-server", dest="bootstrap", default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
     options.add_argument(
         "-X",
@@ -89,11 +93,18 @@ def client_configs(arguments: argparse.Namespace) -> dict[str, Any]:
     for entry in arguments.client_configs:
         name, equals, value = entry.partition("=")
         if not equals or not name:
-            raise CommandFailed(f"-X takes NAME=VALUE, not {entry!r}")
+            raise CommandFailed(f"-X takes NAME=VALUE, not {entry!r}", USAGE)
         name = name.strip().replace(".", "_").replace("-", "_")
         typed = int(value) if value.lstrip("-").isdecimal() else _WORDS.get(value.lower(), value)
         configs[_ALIASES.get(name, name)] = typed
+    protocol = configs.get("security_protocol", "PLAINTEXT")
+    if protocol not in _PROTOCOLS:
+        raise CommandFailed(f"-X security.protocol={protocol}: it is one of {', '.join(_PROTOCOLS)}", USAGE)
     return configs
+
+
+def is_plaintext(arguments: argparse.Namespace) -> bool:
+    return bool(client_configs(arguments).get("security_protocol", "PLAINTEXT") == "PLAINTEXT")
 
 
 def kafka() -> Any:
@@ -103,12 +114,27 @@ def kafka() -> Any:
     return kafka_python.load()
 
 
+def _made(client: Any, configs: dict[str, Any]) -> Any:
+    """A client with configs that it knows."""
+    for name in configs:
+        if name not in client.DEFAULT_CONFIG:
+            from kbroker.cli.suggestions import did_you_mean
+
+            raise CommandFailed(
+                f"-X {name}: kafka-python's {client.__name__} has no such config"
+                f"{did_you_mean(name, client.DEFAULT_CONFIG)}",
+                USAGE,
+            )
+    return client(**configs)
+
+
 @contextmanager
 def admin(arguments: argparse.Namespace) -> Iterator[Any]:
     """A KafkaAdminClient."""
     check_reachable(arguments)
-    client = kafka().KafkaAdminClient(
-        **{"request_timeout_ms": int(arguments.timeout * 1000), **client_configs(arguments)}
+    client = _made(
+        kafka().KafkaAdminClient,
+        {"request_timeout_ms": int(arguments.timeout * 1000), **client_configs(arguments)},
     )
     try:
         yield client
@@ -121,7 +147,7 @@ def consumer(arguments: argparse.Namespace, **configs: Any) -> Iterator[Any]:
     """A KafkaConsumer; it never creates topics."""
     check_reachable(arguments)
     settings = {"allow_auto_create_topics": False, "enable_auto_commit": False, **configs}
-    client = kafka().KafkaConsumer(**settings, **client_configs(arguments))
+    client = _made(kafka().KafkaConsumer, {**settings, **client_configs(arguments)})
     try:
         yield client
     finally:
@@ -132,8 +158,9 @@ def consumer(arguments: argparse.Namespace, **configs: Any) -> Iterator[Any]:
 def producer(arguments: argparse.Namespace, **configs: Any) -> Iterator[Any]:
     """A KafkaProducer; leaving it waits for what was sent, unless by an error."""
     check_reachable(arguments)
-    client = kafka().KafkaProducer(
-        **{"max_block_ms": int(arguments.timeout * 1000), **configs, **client_configs(arguments)}
+    client = _made(
+        kafka().KafkaProducer,
+        {"max_block_ms": int(arguments.timeout * 1000), **configs, **client_configs(arguments)},
     )
     try:
         yield client

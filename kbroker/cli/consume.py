@@ -12,8 +12,9 @@ import sys
 import time
 from typing import Any
 
-from kbroker.cli import OK, connection
+from kbroker.cli import OK, connection, topic_patterns
 from kbroker.cli.errors import CommandFailed
+from kbroker.cli.output import note
 from kbroker.cli.times import HELP, timestamp_ms
 
 _POLL_MS = 200
@@ -25,6 +26,7 @@ _DESCRIPTION = r"""Read records of topics and print them. It stops at the end, u
     kbroker consume orders -o -10 --follow                   the last 10, then what comes
     kbroker consume orders -o @2h                            those of the last two hours
     kbroker consume orders -g billing                        as a member of a group
+    kbroker consume 'orders-*' '^click'                      topics by pattern, or by regular expression
     kbroker consume orders -f '%p %o %T %k %s\n'             partition, offset, timestamp, key, value
 
 In a format, as in kcat: %s value, %S its length, %R its length as 4 bytes, %k key, %K its length, %h headers,
@@ -38,7 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument(
+        "topics", nargs="+", metavar="TOPIC", help="a name, a pattern such as 'a-*', or ^ and a regex"
+    )
     where = parser.add_argument_group("which records")
     where.add_argument(
         "-o",
@@ -111,12 +115,13 @@ class _Reading:
         self._arguments = arguments
         self._kafka = connection.kafka()
         self._ends: dict[Any, int] = {}
+        self._awaited: dict[Any, int] = {}  # the offset to begin at, of each partition that ends before it
         self._printed: dict[Any, int] = {}  # the next offset of each partition that something was printed of
 
     def start(self) -> None:
         partitions = self._partitions()
         if self._arguments.group:
-            self._consumer.subscribe(self._arguments.topics)
+            self._subscribe()
             self._await_assignment()
             if self._arguments.offset is not None:
                 self._seek(list(self._consumer.assignment()))
@@ -124,10 +129,21 @@ class _Reading:
             self._consumer.assign(partitions)
             self._seek(partitions)
 
+    def _subscribe(self) -> None:
+        """By pattern also to topics that come later."""
+        topics = self._arguments.topics
+        if any(map(topic_patterns.is_pattern, topics)):
+            self._consumer.subscribe(pattern=topic_patterns.as_regex(topics))
+        else:
+            self._consumer.subscribe(topics)
+
     def _partitions(self) -> list[Any]:
         """The partitions of the topics; an error for what does not exist."""
         chosen = []
-        for topic in self._arguments.topics:
+        topics = self._arguments.topics
+        if any(map(topic_patterns.is_pattern, topics)):
+            topics = topic_patterns.expand(topics, self._consumer.topics())
+        for topic in topics:
             known = self._consumer.partitions_for_topic(topic)
             if not known:
                 raise CommandFailed(
@@ -158,8 +174,7 @@ class _Reading:
         elif kind == "end":
             self._consumer.seek_to_end(*partitions)
         elif kind == "offset":
-            for partition in partitions:
-                self._consumer.seek(partition, number)
+            self._seek_offset(partitions, number)
         elif kind == "last":
             starts = self._consumer.beginning_offsets(partitions)
             for partition, end in self._consumer.end_offsets(partitions).items():
@@ -171,6 +186,22 @@ class _Reading:
                 at = found.get(partition)
                 self._consumer.seek(partition, at.offset if at is not None else ends[partition])
 
+    def _seek_offset(self, partitions: list[Any], offset: int) -> None:
+        """A consumer that is sent beyond the end of a log begins at its start: never let it."""
+        ends = self._consumer.end_offsets(partitions)
+        beyond = [partition for partition in partitions if offset > ends[partition]]
+        for partition in beyond:
+            where = f"partition {partition.partition} of {partition.topic} ends at offset {ends[partition]}"
+            if self._arguments.follow:
+                note(f"kbroker: {where}: waiting for offset {offset}")
+            elif len(beyond) == len(partitions):
+                raise CommandFailed(f"{where}, before {offset}: name a lower --offset, or wait with --follow")
+            else:
+                note(f"kbroker: {where}, before {offset}")
+            self._awaited[partition] = offset
+        for partition in partitions:
+            self._consumer.seek(partition, min(offset, ends[partition]))
+
     def records(self) -> Any:
         left = self._arguments.count
         while left is None or left > 0:
@@ -180,6 +211,8 @@ class _Reading:
             )
             for partition, records in polled.items():
                 for record in records:
+                    if record.offset < self._awaited.get(partition, 0):
+                        continue
                     self._printed[partition] = record.offset + 1
                     yield record
                     if left is not None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kbroker.cli import FOUND, OK, connection
+from kbroker.cli import FOUND, OK, advertised, connection
 from kbroker.cli.output import add_output_options, print_json, print_table, size_text
 
 _FEW_FILES = 4096
@@ -71,9 +71,8 @@ def _broker(arguments: argparse.Namespace) -> Iterator[Finding]:
                 "address", "bad", f"{host} is not a known host name: correct it, or use its IP address"
             )
             continue
-        started = time.monotonic()
         try:
-            brokers = _metadata((host, port), arguments.timeout)
+            brokers, took = advertised.brokers((host, port), arguments.timeout)
         except ConnectionRefusedError:
             yield Finding(
                 "broker", "bad", f"nobody listens on {where} ({resolved}): 'kbroker serve' starts one"
@@ -83,40 +82,24 @@ def _broker(arguments: argparse.Namespace) -> Iterator[Finding]:
         except OSError as error:
             yield Finding("broker", "bad", f"{where} is taken by something that is not a Kafka: {error}")
         else:
-            took = (time.monotonic() - started) * 1000
             yield Finding("broker", "ok" if took < 500 else "warning", f"{where} answers in {took:.0f} ms")
             for broker in brokers:
                 yield from _advertised(broker, where, arguments.timeout)
-
-
-def _metadata(address: tuple[str, int], timeout: float) -> list[Any]:
-    from kbroker.cli.wire import WireClient
-    from kbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-
-    with WireClient(address, timeout) as client:
-        brokers: list[Any] = client.ask(MetadataRequest(topics=[]), 4, MetadataResponse).brokers
-    return brokers
 
 
 def _advertised(broker: Any, asked: str, timeout: float) -> Iterator[Finding]:
     """Clients connect to what the broker tells them, not to what they were given."""
     told = f"{broker.host}:{broker.port}"
     name = f"broker {broker.node_id} tells"
-    advice = "start the broker with --advertise HOST:PORT, an address that clients can reach"
-    try:
-        with socket.create_connection((broker.host, broker.port), timeout=timeout):
-            pass
-    except socket.gaierror:
-        yield Finding(name, "bad", f"{told}, which is no known host name from here: {advice}")
-    except OSError as error:
-        yield Finding(name, "bad", f"{told}, which cannot be reached from here ({error}): {advice}")
+    if (reason := advertised.obstacle(broker, timeout)) is not None:
+        yield Finding(name, "bad", f"{told}, {reason}: {advertised.ADVICE}")
+        return
+    loopback = broker.host in ("localhost", "::1") or broker.host.startswith("127.")
+    remote = not asked.startswith(("127.", "localhost", "[::1]"))
+    if loopback and remote:
+        yield Finding(name, "warning", f"{told}, which other machines cannot reach: {advertised.ADVICE}")
     else:
-        loopback = broker.host in ("localhost", "::1") or broker.host.startswith("127.")
-        remote = not asked.startswith(("127.", "localhost", "[::1]"))
-        if loopback and remote:
-            yield Finding(name, "warning", f"{told}, which other machines cannot reach: {advice}")
-        else:
-            yield Finding(name, "ok", f"clients to connect to {told}, which works from here")
+        yield Finding(name, "ok", f"clients to connect to {told}, which works from here")
 
 
 def _disk(arguments: argparse.Namespace) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kbroker.cli import FOUND, OK
 from kbroker.cli.errors import CommandFailed
-from kbroker.cli.output import add_output_options, note, print_table, say
+from kbroker.cli.output import add_output_options, note, print_table, say, stream
 
 Rows = Iterator[dict[str, Any]]
 
@@ -53,7 +53,7 @@ def _print(path: str, read: Callable[[str, argparse.Namespace], Rows], arguments
     try:
         for row in read(path, arguments):
             if arguments.json:
-                say(json.dumps(row, ensure_ascii=False))
+                stream(json.dumps(row, ensure_ascii=False))
                 continue
             rows.append(row)
             if len(rows) == _ROWS_AT_ONCE:
@@ -69,7 +69,7 @@ def _print(path: str, read: Callable[[str, argparse.Namespace], Rows], arguments
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     """Print and forget them: a segment may have more than fit into memory."""
     if rows:
-        print_table([name.upper() for name in rows[0]], [list(row.values()) for row in rows])
+        print_table([name.upper() for name in rows[0]], [list(row.values()) for row in rows], write=stream)
     rows.clear()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from kbroker.cli import FAILED, UNREACHABLE
 
@@ -47,10 +48,12 @@ _NEXT = {
     "OFFSET_OUT_OF_RANGE": "'kbroker topic describe' shows the offsets that there are",
     "MESSAGE_TOO_LARGE": "Raise it with 'kbroker topic alter -c max.message.bytes=…'",
     "INVALID_CONFIG": "'kbroker config get --all' lists the configs",
+    "SASL_AUTHENTICATION_FAILED": "Check -X sasl.username=… and -X sasl.password=…",
+    "UNSUPPORTED_SASL_MECHANISM": "Name one that the broker has with -X sasl.mechanism=…",
 }
 
 
-def explain(error: Exception, arguments: argparse.Namespace) -> CommandFailed | None:
+def explain(error: BaseException, arguments: argparse.Namespace) -> CommandFailed | None:
     """The line for an error; None: it is a bug, and its traceback is what helps."""
     if isinstance(error, CommandFailed):
         return error
@@ -62,14 +65,32 @@ def explain(error: Exception, arguments: argparse.Namespace) -> CommandFailed | 
     return None
 
 
-def _explain_kafka(error: Exception, arguments: argparse.Namespace) -> CommandFailed:
+def _explain_kafka(error: BaseException, arguments: argparse.Namespace) -> CommandFailed:
     from kafka import errors
 
+    said = " ".join(str(each) for each in error.args if each)
     code = getattr(type(error), "errno", None)
     if code is not None and getattr(type(error), "message", None):
+        if isinstance(error, errors.UnsupportedVersionError) and (found := _diagnosis(arguments)):
+            return found
         topic = getattr(arguments, "topic", None)
-        return refused(topic if isinstance(topic, str) else "the broker refused", int(code))
-    address = getattr(arguments, "bootstrap", "the broker")
-    if isinstance(error, (errors.KafkaTimeoutError, errors.KafkaConnectionError)):
-        return unreachable(address, f"no answer in time ({error})")
-    return CommandFailed(str(error))
+        return refused(topic if isinstance(topic, str) else "the broker refused", int(code), said or None)
+    if isinstance(error, errors.UnknownBrokerIdError):
+        return CommandFailed(f"there is no broker {said}: 'kbroker cluster info' shows them")
+    if isinstance(error, (*_no_way(errors), errors.RetriableError)):
+        address = getattr(arguments, "bootstrap", "the broker")
+        return _diagnosis(arguments) or unreachable(address, f"no answer in time ({error})")
+    return CommandFailed(f"{said or 'it failed'} ({type(error).__name__}). 'kbroker doctor' checks the setup")
+
+
+def _no_way(errors: Any) -> tuple[type[Exception], ...]:
+    """Errors of kafka-python's own that mean that a broker cannot be talked to."""
+    return errors.InvalidReceiveError, errors.UnrecognizedBrokerVersion
+
+
+def _diagnosis(arguments: argparse.Namespace) -> CommandFailed | None:
+    if not hasattr(arguments, "bootstrap"):
+        return None
+    from kbroker.cli.advertised import diagnosis
+
+    return diagnosis(arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kbroker.cli import FAILED, OK, connection, times
 from kbroker.cli.errors import CommandFailed, refused
-from kbroker.cli.group_facts import LAG_COLUMNS, describe, group_lag
+from kbroker.cli.group_facts import LAG_COLUMNS, NOTHING_READ, describe, group_lag
 from kbroker.cli.output import add_output_options, note, plural, print_json, print_rows, print_table, say
 
 
@@ -110,9 +110,9 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _lag(arguments: argparse.Namespace) -> int:
     with connection.admin(arguments) as client:
-        rows = group_lag(client, arguments.groups)
+        rows = group_lag(client, arguments, arguments.groups)
     if not rows and not arguments.json:
-        note("no group has committed an offset")
+        note(NOTHING_READ)
         return OK
     print_rows(arguments, rows, LAG_COLUMNS)
     return OK

@@ -8,6 +8,7 @@ from typing import Any
 
 from kbroker.cli import connection
 from kbroker.cli.errors import refused
+from kbroker.cli.output import note
 
 LAG_COLUMNS = {
     "group": "GROUP",
@@ -17,75 +18,108 @@ LAG_COLUMNS = {
     "log_end_offset": "END",
     "lag": "LAG",
 }
+NOTHING_READ = "no group has committed an offset, and none has partitions"
 _GROUP_ID_NOT_FOUND = 69
 
 
-def group_lag(client: Any, groups: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """A row for every partition that a group has committed; without names, of all groups."""
-    names = list(groups) or sorted(
-        group["group_id"]
-        for group in client.list_groups()
-        if group["protocol_type"] in ("", "consumer")
-        and group.get("group_type", "") not in ("share", "streams")
-    )
-    if not names:
-        return []
-    committed = client.list_group_offsets(names)
-    ends = _ends(client, {partition for offsets in committed.values() for partition in offsets})
-    rows = []
-    for name in names:
-        for partition, position in sorted(committed[name].items()):
-            if position.offset < 0:
-                continue
-            end = ends.get(partition)
-            rows.append(
-                {
-                    "group": name,
-                    "topic": partition.topic,
-                    "partition": partition.partition,
-                    "committed_offset": position.offset,
-                    "log_end_offset": end,
-                    "lag": None if end is None else max(0, end - position.offset),
-                }
-            )
-    return rows
-
-
-def _ends(client: Any, partitions: set[Any]) -> dict[Any, int]:
-    """Log end offsets; a topic that was deleted since has none."""
-    existing = set(client.list_topics())
-    asked = dict.fromkeys(
-        (partition for partition in partitions if partition.topic in existing),
-        connection.kafka().admin.OffsetSpec.LATEST,
-    )
-    found = client.list_partition_offsets(asked) if asked else {}
-    return {partition: position.offset for partition, position in found.items()}
+def group_lag(client: Any, arguments: argparse.Namespace, groups: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A row for every partition that a group has committed or is assigned; without names, of all groups."""
+    kinds = _kinds(client)
+    names = groups or [name for name, group in sorted(kinds.items()) if _reads_by_offsets(group)]
+    return _lag(client, _described(client, arguments, {name: _known(kinds, name) for name in names}))
 
 
 def describe(client: Any, arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     """State, members and lag of one group, whichever protocol it uses."""
-    kinds = {each["group_id"]: each.get("group_type", "classic") for each in client.list_groups()}
+    kind = _known(_kinds(client), group)
+    described = _described(client, arguments, {group: kind})
+    return {"group": group, "type": kind, **described[group], "lag": _lag(client, described)}
+
+
+def _kinds(client: Any) -> dict[str, dict[str, Any]]:
+    return {str(group["group_id"]): group for group in client.list_groups()}
+
+
+def _reads_by_offsets(group: dict[str, Any]) -> bool:
+    return group["protocol_type"] in ("", "consumer") and _kind(group) not in ("share", "streams")
+
+
+def _known(kinds: dict[str, dict[str, Any]], group: str) -> str:
+    """The type of a group; an error if there is none of this name."""
     if group not in kinds:
         raise refused(f"group {group}", _GROUP_ID_NOT_FOUND)
-    kind = (kinds[group] or "classic").lower()
-    described = _consumer(arguments, group) if kind == "consumer" else _classic(client, group)
-    return {"group": group, "type": kind, **described, "lag": group_lag(client, [group])}
+    return _kind(kinds[group])
 
 
-def _classic(client: Any, group: str) -> dict[str, Any]:
-    found = client.describe_groups([group])[group]
-    return {
-        "state": found["group_state"],
-        "assignor": found["protocol_data"],
-        "members": [
+def _kind(group: dict[str, Any]) -> str:
+    return (group.get("group_type") or "classic").lower()
+
+
+def _lag(client: Any, groups: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where nothing is committed yet, every record that is there counts."""
+    committed = client.list_group_offsets(list(groups)) if groups else {}
+    positions: dict[tuple[str, Any], int | None] = {}
+    for group, described in groups.items():
+        positions |= {(group, partition): None for partition in _assigned(described)}
+        positions |= {(group, at): each.offset for at, each in committed[group].items() if each.offset >= 0}
+    bounds = _bounds(client, {partition.topic for _, partition in positions})
+    rows = []
+    for (group, partition), offset in sorted(positions.items(), key=lambda each: each[0]):
+        start, end = bounds.get(partition, (None, None))
+        read = start if offset is None else offset
+        rows.append(
             {
-                "member_id": member["member_id"],
-                "client_id": member["client_id"],
-                "host": member["client_host"],
-                "partitions": _classic_partitions(member["member_assignment"]),
+                "group": group,
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "committed_offset": offset,
+                "log_end_offset": end,
+                "lag": None if end is None or read is None else max(0, end - read),
             }
-            for member in found["members"]
-        ],
+        )
+    return rows
+
+
+def _assigned(described: dict[str, Any]) -> list[Any]:
+    partition_type = connection.kafka().TopicPartition
+    names = [name.rpartition("-") for member in described["members"] for name in member["partitions"]]
+    return [partition_type(topic, int(number)) for topic, _, number in names]
+
+
+def _bounds(client: Any, topics: set[str]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Log start and end offsets; a topic that was deleted since has none."""
+    found = client.describe_topics(sorted(topics)) if topics else []
+    return connection.partition_offsets(client, [topic for topic in found if not topic["error_code"]])
+
+
+def _described(
+    client: Any, arguments: argparse.Namespace, kinds: dict[str, str]
+) -> dict[str, dict[str, Any]]:
+    """State and members of groups of the given types, in their order."""
+    classic = _classic(client, [group for group, kind in kinds.items() if kind != "consumer"])
+    return {
+        group: _consumer(arguments, group) if kind == "consumer" else classic[group]
+        for group, kind in kinds.items()
+    }
+
+
+def _classic(client: Any, groups: Sequence[str]) -> dict[str, dict[str, Any]]:
+    described = client.describe_groups(groups) if groups else {}
+    return {
+        group: {
+            "state": found["group_state"],
+            "assignor": found["protocol_data"],
+            "members": [
+                {
+                    "member_id": member["member_id"],
+                    "client_id": member["client_id"],
+                    "host": member["client_host"],
+                    "partitions": _classic_partitions(member["member_assignment"]),
+                }
+                for member in found["members"]
+            ],
+        }
+        for group, found in described.items()
     }
 
 
@@ -103,6 +137,10 @@ def _classic_partitions(assignment: Any) -> list[str]:
 def _consumer(arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     """By ConsumerGroupDescribe (KIP-848), which kafka-python does not have."""
     from kbroker.cli.wire import WireClient
+
+    if not connection.is_plaintext(arguments):
+        note(f"kbroker: members of {group} are not shown: the consumer protocol is asked without TLS or SASL")
+        return {"state": "-", "assignor": "-", "members": []}
     from kbroker.protocol.messages.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,

@@ -8,11 +8,12 @@ import time
 from typing import Any
 
 from kbroker.cli import FOUND, OK, connection
-from kbroker.cli.group_facts import LAG_COLUMNS, group_lag
+from kbroker.cli.group_facts import LAG_COLUMNS, NOTHING_READ, group_lag
 from kbroker.cli.output import add_output_options, note, print_rows
 from kbroker.cli.times import duration_ms
 
 Key = tuple[str, str, int]
+Seen = dict[Key, tuple[float, int | None]]  # when, and the committed offset
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +21,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "lag",
         help="watch how far consumer groups are behind",
         description="Show the lag of consumer groups: in a terminal as a live view until Ctrl-C, else once. "
-        "With --max the exit code is 4 if a partition's lag is larger.",
+        "Where a group has committed nothing yet, every record of an assigned partition counts. "
+        "With --max the exit code is 4 if a partition's lag is larger; 1 if there is no such group.",
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="default: all")
     parser.add_argument(
@@ -38,11 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
         if sys.stdout.isatty() and not arguments.once and not arguments.json and arguments.max is None:
             _watch(client, arguments)
             return OK
-        rows = group_lag(client, arguments.groups)
+        rows = group_lag(client, arguments, arguments.groups)
     if rows or arguments.json:
         print_rows(arguments, rows, LAG_COLUMNS)
     else:
-        note("no group has committed an offset")
+        note(NOTHING_READ)
     too_large = arguments.max is not None and any((row["lag"] or 0) > arguments.max for row in rows)
     return FOUND if too_large else OK
 
@@ -50,10 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _watch(client: Any, arguments: argparse.Namespace) -> None:
     from rich.live import Live
 
-    seen: dict[Key, tuple[float, int]] = {}
+    seen: Seen = {}
     with Live(auto_refresh=False, screen=False) as live:
         while True:
-            rows = group_lag(client, arguments.groups)
+            rows = group_lag(client, arguments, arguments.groups)
             live.update(_table(rows, seen), refresh=True)
             now = time.monotonic()
             seen = {_key(row): (now, row["committed_offset"]) for row in rows}
@@ -64,7 +66,7 @@ def _key(row: dict[str, Any]) -> Key:
     return row["group"], row["topic"], row["partition"]
 
 
-def _table(rows: list[dict[str, Any]], seen: dict[Key, tuple[float, int]]) -> Any:
+def _table(rows: list[dict[str, Any]], seen: Seen) -> Any:
     from rich import box
     from rich.table import Table
 
@@ -82,13 +84,13 @@ def _table(rows: list[dict[str, Any]], seen: dict[Key, tuple[float, int]]) -> An
     return table
 
 
-def _rate(row: dict[str, Any], seen: dict[Key, tuple[float, int]]) -> float | None:
+def _rate(row: dict[str, Any], seen: Seen) -> float | None:
     """Records committed per second since the last look."""
-    before = seen.get(_key(row))
-    if before is None:
+    when, before = seen.get(_key(row), (0.0, None))
+    committed: int | None = row["committed_offset"]
+    if before is None or committed is None:
         return None
-    committed: int = row["committed_offset"]
-    return max(0, committed - before[1]) / max(time.monotonic() - before[0], 1e-3)
+    return max(0, committed - before) / max(time.monotonic() - when, 1e-3)
 
 
 def _remaining(lag: int | None, rate: float | None) -> str:

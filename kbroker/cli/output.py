@@ -6,8 +6,10 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from kbroker.cli import drop_output
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?|-")
 
@@ -17,6 +19,15 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def say(text: str = "") -> None:
+    """Where nobody reads it any more the command goes on: its exit code still counts."""
+    try:
+        stream(text)
+    except BrokenPipeError:
+        drop_output()
+
+
+def stream(text: str) -> None:
+    """One line of many: where nobody reads them any more, the command ends."""
     print(text)  # noqa: T201
 
 
@@ -29,7 +40,12 @@ def print_json(value: Any) -> None:
     say(json.dumps(value, indent=2, default=str, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str | None = None,
+    write: Callable[[str], None] = say,
+) -> None:
     """A table; numbers stand right. In a terminal it is drawn, elsewhere it is plain aligned columns."""
     cells = [[_cell(value) for value in row] for row in rows]
     right = [
@@ -39,14 +55,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
         _draw(columns, cells, right, title)
         return
     if title is not None:
-        say(title)
+        write(title)
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for row in (columns, *cells):
         parts = (
             cell.rjust(width) if numeric else cell.ljust(width)
             for cell, width, numeric in zip(row, widths, right, strict=True)
         )
-        say("  ".join(parts).rstrip())
+        write("  ".join(parts).rstrip())
 
 
 def print_rows(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbroker.pipeline.spec import Pipeline
 
 _DESCRIPTION = """\
-Run data pipelines on Spark: topics to tables, declared in one YAML file (its options: docs/pipeline.md).
+Run data pipelines on Spark: topics to tables, declared in one YAML file (its options: kbroker docs pipeline).
 Needs the extra: pip install 'kbroker[spark]'."""
 
 

@@ -6,15 +6,17 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import IO, Any, NamedTuple
 
-from kbroker.cli import FAILED, OK, connection
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import OK, connection
+from kbroker.cli.errors import CommandFailed, explain
 from kbroker.cli.output import note, plural
 from kbroker.cli.times import timestamp_ms
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_LARGEST_REQUEST = 100 << 20  # the topic decides how large a record may be
+_PATIENCE = 2  # seconds that what is on its way may take to arrive after Ctrl-C or an error
 _UNFINISHED = 10_000  # records that may be on their way at once
 
 _DESCRIPTION = """\
@@ -82,12 +84,29 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _progress(source, arguments, stack)
         _check_topic(producer, arguments)
         sender = _Sender(producer, arguments, headers)
-        for record in _records(source, lines, arguments):
-            if sender.failure is not None:
-                break
-            sender.send(record)
-        producer.flush()
+        try:
+            _invite(arguments)
+            for record in _records(source, lines, arguments):
+                if sender.failure is not None:
+                    break
+                sender.send(record)
+            producer.flush()
+        except (Exception, KeyboardInterrupt) as error:
+            sender.stop(error)
+            raise
     return sender.finish()
+
+
+def _invite(arguments: argparse.Namespace) -> None:
+    """Who starts it in a terminal shall know that it waits."""
+    if arguments.file or not sys.stdin.isatty():
+        return
+    form = "the value of one record" if arguments.whole else "records, one per line"
+    if arguments.from_json:
+        form = "records as JSON, one per line"
+    elif arguments.key_separator:
+        form += f" as key{arguments.key_separator}value"
+    note(f"type {form}; Ctrl-D ends")
 
 
 def _producer(arguments: argparse.Namespace) -> Any:
@@ -95,6 +114,8 @@ def _producer(arguments: argparse.Namespace) -> Any:
     if codec is not None and not getattr(connection.kafka().codec, f"has_{codec}")():
         package = {"snappy": "python-snappy", "zstd": "zstandard"}.get(codec, codec)
         raise CommandFailed(f"--codec {codec} needs a library that is not installed: pip install {package}")
+    from kbroker.cli.record_serializer import RecordSerializer
+
     acks = arguments.acks if arguments.acks == "all" else int(arguments.acks)
     return connection.producer(
         arguments,
@@ -103,6 +124,8 @@ def _producer(arguments: argparse.Namespace) -> Any:
         # Records wait a moment for others to share a batch, unless somebody types them.
         linger_ms=0 if sys.stdin.isatty() and not arguments.file else 5,
         enable_idempotence=acks == "all",
+        max_request_size=_LARGEST_REQUEST,
+        value_serializer=RecordSerializer(),
     )
 
 
@@ -111,7 +134,9 @@ def _check_topic(producer: Any, arguments: argparse.Namespace) -> None:
     try:
         producer.partitions_for(arguments.topic)
     except connection.kafka().errors.KafkaTimeoutError as error:
-        raise CommandFailed(
+        from kbroker.cli.advertised import diagnosis
+
+        raise diagnosis(arguments) or CommandFailed(
             f"topic {arguments.topic} is not there after {arguments.timeout:g} s, and the broker does not "
             f"make it: 'kbroker topic create {arguments.topic}' does"
         ) from error
@@ -123,7 +148,10 @@ class _Sender:
     def __init__(
         self, producer: Any, arguments: argparse.Namespace, headers: list[tuple[str, bytes | None]]
     ) -> None:
+        from kbroker.cli.record_serializer import Headers
+
         self._producer = producer
+        self._empty_headers = Headers
         self._arguments = arguments
         self._headers = headers
         self._key = None if arguments.key is None else arguments.key.encode()
@@ -140,9 +168,9 @@ class _Sender:
         try:
             future = self._producer.send(
                 arguments.topic,
-                value=value,
+                value=(value, [*self._headers, *record.headers]),
                 key=self._key if record.key is None else record.key,
-                headers=[*self._headers, *record.headers],
+                headers=self._empty_headers(),
                 partition=record.partition if arguments.keep_partitions else arguments.partition,
                 timestamp_ms=arguments.timestamp if record.timestamp is None else record.timestamp,
             )
@@ -163,18 +191,32 @@ class _Sender:
             )
 
     def _failed(self, error: Exception) -> None:
-        self.failure = self.failure or error
+        # Records that were only in a batch with a bad one fail, too, and do not say why.
+        if self.failure is None or not hasattr(self.failure, "errno"):
+            self.failure = error
+
+    def stop(self, reason: BaseException) -> None:
+        """End before the input does: what was read is sent, and told along with the reason."""
+        with suppress(connection.kafka().errors.KafkaError):
+            self._producer.flush(timeout=min(_PATIENCE, self._arguments.timeout))
+        if isinstance(reason, KeyboardInterrupt):
+            note(self._written())
+        elif (explained := explain(reason, self._arguments)) is not None:
+            raise CommandFailed(
+                f"{explained}. {self._written()} before that", explained.exit_code
+            ) from reason
 
     def finish(self) -> int:
         if self.failure is not None:
-            from kbroker.cli.errors import explain
-
-            note(f"kbroker: {explain(self.failure, self._arguments) or self.failure}")
-            note(f"kbroker: {plural(self.delivered, 'record')} of {self._sent:,} were written before that")
-            return FAILED
+            explained = explain(self.failure, self._arguments) or CommandFailed(str(self.failure))
+            raise CommandFailed(f"{explained}. {self._written()}", explained.exit_code)
         if not self._arguments.json:
-            note(f"{plural(self.delivered, 'record')} written to {self._arguments.topic}")
+            note(self._written())
         return OK
+
+    def _written(self) -> str:
+        of = "" if self.delivered == self._sent else f" of {self._sent:,}"
+        return f"{plural(self.delivered, 'record')}{of} written to {self._arguments.topic}"
 
 
 def _records(source: IO[bytes], lines: Iterator[bytes], arguments: argparse.Namespace) -> Iterator[_Record]:

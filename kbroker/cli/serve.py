@@ -26,7 +26,7 @@ Run a broker until SIGTERM or Ctrl-C.
 
 A setting is taken from the strongest place that has it: what was altered at run time, then the flags here,
 then environment variables (log.retention.ms is KBROKER_LOG_RETENTION_MS), then the file, then the default.
-All settings: docs/configuration.md."""
+All settings: kbroker docs configuration."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kbroker.cli import FAILED, OK, connection, times
@@ -12,6 +12,7 @@ from kbroker.cli.output import add_output_options, note, plural, print_json, pri
 
 _TOPIC_ALREADY_EXISTS = 36
 _UNKNOWN_TOPIC = 3
+_INVALID_CONFIG = 40
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,7 +115,16 @@ def _create(arguments: argparse.Namespace) -> int:
         made = [topic["name"] for topic in results if not topic["error_code"]]
         client.wait_for_topics(made, timeout_ms=arguments.timeout * 1000)
     accepted = (_TOPIC_ALREADY_EXISTS,) if arguments.if_not_exists else ()
-    return _report(arguments, results, "created", "exists already", accepted)
+    return _report(arguments, results, "created", "exists already", accepted, configs)
+
+
+def refused_topic(name: str, code: int, message: str | None, configs: Iterable[str]) -> CommandFailed:
+    """Why a topic with these configs was not made."""
+    if code == _INVALID_CONFIG:
+        from kbroker.cli.suggestions import of_configs
+
+        message = (message or "a config is not valid").rstrip(". ") + of_configs("topic", configs)
+    return refused(f"topic {name}", code, message)
 
 
 def _report(
@@ -123,14 +133,15 @@ def _report(
     done: str,
     otherwise: str,
     accepted: Sequence[int] = (),
+    configs: Iterable[str] = (),
 ) -> int:
-    """Say what became of each topic; FAILED if one of them failed."""
+    """Say what became of each topic, which was to have some configs; FAILED if one of them failed."""
     failures = {}
     outcomes: list[dict[str, Any]] = []
     for result in results:
         name, code = result["name"], result["error_code"]
         if code and code not in accepted:
-            failures[name] = refused(f"topic {name}", code, result.get("error_message"))
+            failures[name] = refused_topic(name, code, result.get("error_message"), configs)
             text = str(failures[name])
         else:
             text = otherwise if code else done

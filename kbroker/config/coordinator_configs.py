@@ -18,6 +18,7 @@ from kbroker.config.validators import ListOf, OneOfIgnoringCase, Range
 
 _FROM_0 = Range(0)
 _FROM_1 = Range(1)
+ADAPTIVE_INTERVAL = "adaptive: 100 ms, longer for large groups"
 
 # fmt: off
 COORDINATOR_CONFIGS = (
@@ -26,7 +27,8 @@ COORDINATOR_CONFIGS = (
     accepted("add.partitions.to.txn.retry.backoff.ms", INT, 20,
         "Pause between two such tries.", _FROM_1),
     honoured("group.consumer.assignment.interval.ms", INT, 1000,
-        "Shortest time between two target assignments of a consumer group.", _FROM_0, Update.CLUSTER_WIDE),
+        "Shortest time between two target assignments of a consumer group.", _FROM_0, Update.CLUSTER_WIDE,
+        unset=ADAPTIVE_INTERVAL),
     honoured("group.consumer.assignors", LIST, ("uniform", "range"),
         "Server-side assignors of consumer groups; the first is the default.", ListOf(allow_empty=False)),
     honoured("group.consumer.heartbeat.interval.ms", INT, 5000,
@@ -64,7 +66,8 @@ COORDINATOR_CONFIGS = (
     accepted("group.coordinator.threads", INT, 4,
         "Threads of Kafka's group coordinator.", _FROM_1),
     honoured("group.initial.rebalance.delay.ms", INT, 3000,
-        "How long an empty classic group waits for more members before its first rebalance."),
+        "How long an empty classic group waits for more members before its first rebalance.",
+        unset="adaptive: until nobody has joined for 100 ms, at most 3 s"),
     honoured("group.max.session.timeout.ms", INT, 1_800_000,
         "Longest session timeout that a classic member may ask for."),
     honoured("group.max.size", INT, MAX_INT,

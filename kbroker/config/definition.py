@@ -83,6 +83,8 @@ class ConfigDef(NamedTuple):
     """Accepted, but not shown by DescribeConfigs unless it was set."""
     protects: bool = False
     """Whether it promises a protection that kbroker does not give: then only its default is taken."""
+    unset: str = ""
+    """What kbroker does unless it was set, where that is no value: the default is then Kafka's, for show."""
 
     @property
     def sensitive(self) -> bool:
@@ -110,9 +112,10 @@ def honoured(
     update: Update = Update.READ_ONLY,
     synonyms: tuple[str, ...] = (),
     internal: bool = False,
+    unset: str = "",
 ) -> ConfigDef:
     """A config that does something in kbroker."""
-    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal)
+    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal, unset=unset)
 
 
 def accepted(
@@ -144,7 +147,7 @@ def protective(
     promises nothing, is refused. How such a thing is done in detail (ciphers, time limits) is ``accepted``.
     Once it does something, it is ``honoured``.
     """
-    return ConfigDef(name, type_, default, validator, doc, update, False, (), internal, True)
+    return ConfigDef(name, type_, default, validator, doc, update, False, (), internal, protects=True)
 
 
 def table(*parts: Iterable[ConfigDef]) -> dict[str, ConfigDef]:

@@ -136,7 +136,8 @@ def _cells(definition: ConfigDef) -> tuple[str, ...]:
 
 def _default(definition: ConfigDef) -> str:
     text = to_text(definition.default)
-    return f"`{text}`" if text else ""
+    shown = f"`{text}`" if text else ""
+    return f"{definition.unset} (Kafka: {shown})" if definition.unset else shown
 
 
 def _names(names: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbroker.config.coordinator_configs import ADAPTIVE_INTERVAL
 from kbroker.config.definition import BOOLEAN, INT, LIST, STRING, Update, accepted, honoured, table
 from kbroker.config.validators import ListOf, OneOf, Range, ShareOffsetReset
 
@@ -15,7 +16,7 @@ _FROM_1 = Range(1)
 GROUP_CONFIGS = table((
     honoured("consumer.assignment.interval.ms", INT, 1000,
         "Shortest time between two target assignments of a consumer group.",
-        _FROM_0, _ANY_TIME, ("group.consumer.assignment.interval.ms",)),
+        _FROM_0, _ANY_TIME, ("group.consumer.assignment.interval.ms",), unset=ADAPTIVE_INTERVAL),
     honoured("consumer.heartbeat.interval.ms", INT, 5000,
         "How often members of a consumer group send a heartbeat.",
         _FROM_1, _ANY_TIME, ("group.consumer.heartbeat.interval.ms",)),

@@ -148,10 +148,30 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     with KafkaBroker(["t"]) as broker:
         command = f"{sys.executable} -m kbroker"
         address = f"-b {broker.bootstrap_servers}"
-        script = f"seq 20000 | {command} produce t {address} && {command} consume t {address} | head -1"
+        script = (
+            "set -o pipefail; "
+            f"seq 20000 | {command} produce t {address} && {command} consume t {address} | head -1"
+        )
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "1\n"
+    assert done.returncode == 0
     assert done.stderr == "20,000 records written to t\n"
+
+
+def test_a_check_keeps_its_exit_code_where_nobody_reads_what_it_prints() -> None:
+    topics = {f"topic-{number}": 100 for number in range(10)}
+    with KafkaBroker(topics) as broker:
+        address = f"-b {broker.bootstrap_servers}"
+        command = f"{sys.executable} -m kbroker"
+        reset = "".join(f" -t {topic}" for topic in topics)
+        script = (
+            f"{command} group reset billing --to-end {reset} {address} >/dev/null; "
+            f"echo 1 | {command} produce topic-0 -p 99 {address}; "
+            f"{command} lag --max 0 {address} | true; echo ${{PIPESTATUS[0]}}"
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "4\n"
+    assert done.stderr == "1 record written to topic-0\n"
 
 
 def test_the_address_comes_from_the_environment_and_serve_does_not_mind() -> None:

@@ -78,8 +78,10 @@ def test_a_port_that_is_none_is_refused(port: str) -> None:
 
 
 def test_a_data_directory_in_use_is_said_so(tmp_path: Path) -> None:
-    with ServerProcess("--data", str(tmp_path)):
+    with ServerProcess("--data", str(tmp_path)) as server:
         said = refused("--data", str(tmp_path), "--port", "0")
+        if os.path.exists("/proc/locks"):
+            assert f"in use by process {server.pid}" in said
     assert str(tmp_path) in said
     assert "in use" in said or "another" in said.lower()
 

@@ -25,8 +25,17 @@ from kbroker.testing import KafkaBroker
 def completions(script: Path, shell_words: list[str]) -> list[str]:
     words = " ".join(f"'{word}'" for word in shell_words)
     typed = f"COMP_WORDS=({words}); COMP_CWORD={len(shell_words) - 1}"
-    command = f"source {script}; {typed}; _kbroker; echo ${{COMPREPLY[@]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True)
+    line = f"COMP_LINE='{' '.join(shell_words)}'"
+    command = f"source {script}; {typed}; {line}; _kbroker; echo ${{COMPREPLY[@]}}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env={**os.environ, "PATH": path},
+    )
     return done.stdout.split()
 
 
@@ -41,6 +50,34 @@ def test_bash_completes_commands_actions_options_and_choices(
     assert completions(script, ["kbroker", "topic", "create", "x", "--part"]) == ["--partitions"]
     assert completions(script, ["kbroker", "produce", "t", "--codec", "z"]) == ["zstd"]
     assert completions(script, ["kbroker", "serve", "--log-format", ""]) == ["text", "json"]
+
+
+def test_bash_completes_names_of_topics_and_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion.sh"
+    script.write_text(capsys.readouterr().out)
+    with KafkaBroker(["orders", "clicks"]) as broker:
+        address = ["-b", broker.bootstrap_servers]
+        assert main(["group", "reset", "billing", "--to-end", "-t", "orders", *address]) == 0
+        assert completions(script, ["kbroker", "consume", *address, "or"]) == ["orders"]
+        assert completions(script, ["kbroker", "consume", *address, "orders", "-g", ""]) == ["billing"]
+        assert completions(script, ["kbroker", "topic", "describe", *address, ""]) == ["clicks", "orders"]
+        assert completions(script, ["kbroker", "lag", *address, "b"]) == ["billing"]
+    assert completions(script, ["kbroker", "consume", *address, "or"]) == []
+
+
+def test_fish_completes_commands_options_and_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "fish"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = "complete -c kbroker -n '__kbroker_at \"\"'"
+    assert f"{first} -a topic -d 'create, list, describe, alter, delete topics'" in lines
+    at = "complete -c kbroker -n '__kbroker_at \"/consume\"'"
+    assert f"{at} -a '(__kbroker_names topics)'" in lines
+    assert any(line.startswith(f"{at} -s g -l group -r -a '(__kbroker_names groups)'") for line in lines)
+    if fish := shutil.which("fish"):
+        subprocess.run([fish, "--no-execute"], input="\n".join(lines).encode(), check=True, timeout=30)
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

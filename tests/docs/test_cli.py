@@ -21,3 +21,7 @@ def test_every_command_is_on_the_page() -> None:
     page = cli.TARGET.read_text()
     for command in COMMANDS:
         assert f"## kbroker {command}\n" in page
+
+
+def test_options_that_commands_share_are_said_once() -> None:
+    assert cli.TARGET.read_text().count("where the broker is") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.compare import report
 from docs import performance
 
 
@@ -14,3 +15,18 @@ def test_every_chart_is_there() -> None:
     charts = [path.name for path in performance.MEASURED.glob("*.svg")]
     assert charts
     assert [name for name in charts if f"(benchmarks/{name})" not in page] == []
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [report.short(value) for value in (999.4, 999.6, 1000, 0.1234, 12345.6)] == [
+        "999",
+        "1,000",
+        "1,000",
+        "0.123",
+        "12,346",
+    ]
+    assert "e+0" not in performance.TARGET.read_text()
+
+
+def test_the_page_begins_with_five_lines_that_sum_it_up() -> None:
+    assert sum(line.startswith("- ") for line in performance.summary().splitlines()) == 5

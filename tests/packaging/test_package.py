@@ -91,9 +91,26 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
         "storage/log.py",
         "py.typed",
         "testing/plugin.py",
+        "docs/configuration.md",
+        "docs/pipeline.md",
+        "docs/quickstart.md",
     ):
         assert f"kbroker/{needed}" in names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+    assert {name[-3:] for name in names if name.startswith("kbroker/docs/")} == {".md"}
+
+
+def test_the_installed_command_has_the_documentation(installed: Path, tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [installed / "kbroker", "docs", "configuration"],
+        cwd=tmp_path,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert shown.stdout == (ROOT / "docs" / "configuration.md").read_text()
 
 
 def test_the_sdist_holds_what_the_wheel_is_made_of(built: Path) -> None:

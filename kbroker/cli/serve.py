@@ -11,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from kbroker import __version__
-from kbroker.cli.program import program
 
 if TYPE_CHECKING:
     from kbroker.config.settings import Settings
@@ -150,6 +149,8 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
 
         text = banner(where, kept, others + controlled, color="NO_COLOR" not in os.environ)
     else:
+        from kbroker.cli.program import program
+
         text = (
             f"kbroker {__version__} listening on {where}{others}, data in {kept}{controlled}. "
             f"Try it: {program()} topic list -b {where}"

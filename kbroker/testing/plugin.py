@@ -16,8 +16,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -51,7 +50,7 @@ def kafka_topic(kafka_broker: KafkaBroker, request: pytest.FixtureRequest) -> st
     return topic
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Before the test's own fixtures are torn down: a client that closes needs a broker that answers."""
     broker = _broker_of(item)
@@ -73,22 +72,22 @@ def _broker_of(item: pytest.Item) -> KafkaBroker | None:
 # pytest sets its filters around each of these: ours come after them, and go with them.
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_load_initial_conftests() -> Generator[None, Any, Any]:
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_load_initial_conftests() -> Iterator[None]:
     _let_kafka_python_warn()
-    return (yield)
+    yield
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_collection() -> Generator[None, Any, Any]:
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_collection() -> Iterator[None]:
     _let_kafka_python_warn()
-    return (yield)
+    yield
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_protocol() -> Generator[None, Any, Any]:
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_runtest_protocol() -> Iterator[None]:
     _let_kafka_python_warn()
-    return (yield)
+    yield
 
 
 def _let_kafka_python_warn() -> None:

@@ -9,7 +9,10 @@ import sys
 def program() -> str:
     """``kbroker`` where the shell finds it under that name, else its path, or python -m."""
     called = sys.argv[0]
-    as_module = os.path.basename(called) == "__main__.py"
+    name = os.path.basename(called)
+    if name not in ("kbroker", "__main__.py"):  # another program runs the commands: nobody knows better
+        return "kbroker"
+    as_module = name == "__main__.py"
     script = os.path.join(os.path.dirname(sys.executable), "kbroker") if as_module else called
     found = _on_path("kbroker")
     if found is not None and os.path.abspath(found) == os.path.abspath(script):

@@ -13,9 +13,11 @@ class FrameBuffers:
     def __init__(self) -> None:
         self._free: list[bytearray] = []
         self._free_bytes = 0
+        self._in_use = False  # one was taken since `let_go_unused` was called
 
     def take(self, size: int) -> bytearray:
         """A buffer of at least this size, with any content."""
+        self._in_use = True
         for index in range(len(self._free) - 1, -1, -1):
             if size <= len(self._free[index]) <= 4 * max(size, _STEP):
                 buffer = self._free.pop(index)
@@ -28,7 +30,9 @@ class FrameBuffers:
             self._free.append(buffer)
             self._free_bytes += len(buffer)
 
-    def let_go(self) -> None:
-        """Keep none of those that nobody uses."""
-        self._free.clear()
-        self._free_bytes = 0
+    def let_go_unused(self) -> None:
+        """Keep none if none was needed since the last time that this was called."""
+        if not self._in_use:
+            self._free.clear()
+            self._free_bytes = 0
+        self._in_use = False

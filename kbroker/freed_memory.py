@@ -30,12 +30,23 @@ _VARIABLES: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC
 _KEPT_BYTES = 64 * 1024 * 1024  # more than this is given back at once
 _LARGEST_KEPT_BYTES = 32 * 1024 * 1024  # of a single block; glibc takes no more
 _WORTH_PAGES = 256
+_WORTH_BYTES = 1024 * 1024
+
+
+class _MallInfo(ctypes.Structure):
+    """struct mallinfo2"""
+
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks")),
+        *((name, ctypes.c_size_t) for name in ("fsmblks", "uordblks", "fordblks", "keepcost")),
+    )
 
 
 class FreedMemory:
     def __init__(self) -> None:
         self._libc = _glibc()
         self._faults = 0
+        self._left_free = 0
         self.pause_seconds: float = GIVE_BACK_SECONDS  # until it should be asked again
 
     def keep(self) -> None:
@@ -49,15 +60,25 @@ class FreedMemory:
         self._libc.mallopt(_ARENA_MAX, 1)
 
     @property
-    def has_grown(self) -> bool:
-        """Whether pages have come since the last time that memory was given back: else it is not worth it."""
-        return self._libc is not None and _faults() - self._faults >= _WORTH_PAGES
+    def is_worth_it(self) -> bool:
+        """Whether pages have come, or were freed, since the last time that memory was given back."""
+        if self._libc is None:
+            return False
+        return _faults() - self._faults >= _WORTH_PAGES or self._free() - self._left_free >= _WORTH_BYTES
+
+    def _free(self) -> int:
+        """How many bytes of the heap are free; 0 where glibc is too old to tell."""
+        if self._libc is None or not hasattr(self._libc, "mallinfo2"):
+            return 0
+        self._libc.mallinfo2.restype = _MallInfo
+        return int(self._libc.mallinfo2().fordblks)
 
     def give_back(self) -> None:
         begin = time.thread_time()
         if self._libc is not None:
             self._libc.malloc_trim(0)
         self._faults = _faults()
+        self._left_free = self._free()
         self.pause_seconds = pause_after(time.thread_time() - begin)
 
 

@@ -288,8 +288,8 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 def _give_back_memory(server: Server, freed: FreedMemory) -> None:
     """Every few seconds: what a load that has ended held; one that goes on gets its memory anew."""
-    if freed.has_grown:
-        server.frame_buffers.let_go()
+    server.frame_buffers.let_go_unused()
+    if freed.is_worth_it:
         freed.give_back()
     asyncio.get_running_loop().call_later(freed.pause_seconds, _give_back_memory, server, freed)
 

@@ -121,6 +121,27 @@ def test_the_memory_of_large_requests_is_given_back(server: ServerProcess) -> No
         eventually(lambda: server.memory_bytes() < idle + 4 * MIB)
 
 
+def test_what_is_freed_long_after_it_came_is_given_back_too(server: ServerProcess) -> None:
+    """The broker looks several times while it is held, and no page comes when it is freed."""
+    idle = server.memory_bytes()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(server.client()) for _ in range(PARTITIONS)]
+        for client in clients:
+            client.socket.sendall(client.frame(produce_request(0, MIB), 9)[: MIB // 2])
+        eventually(lambda: server.memory_bytes() > idle + PARTITIONS * MIB // 4)
+        faults = 0
+
+        def quiet() -> bool:
+            nonlocal faults
+            before, faults = faults, page_faults(server)
+            return before == faults
+
+        looks = 3 * GIVE_BACK_SECONDS
+        begin = time.monotonic()
+        eventually(lambda: quiet() and time.monotonic() - begin > looks)
+    eventually(lambda: server.memory_bytes() < idle + 4 * MIB)
+
+
 def test_giving_back_takes_at_most_a_thousandth_of_the_time() -> None:
     assert pause_after(0.001) == GIVE_BACK_SECONDS
     assert pause_after(0.03) == pytest.approx(30)

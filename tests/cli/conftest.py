@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,6 +28,17 @@ class Result(NamedTuple):
 
 
 Run = Callable[..., Result]
+
+
+@contextmanager
+def running(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """The kbroker command as a process that does not outlive the test, however that ends."""
+    command = [sys.executable, "-m", "kbroker", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, bufsize=1, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 from kbroker.testing import KafkaBroker
-from tests.cli.conftest import Run
-
-KBROKER = [sys.executable, "-m", "kbroker"]
+from tests.cli.conftest import Run, running
 
 
 def test_an_offset_beyond_the_end_is_an_error_that_says_where_the_end_is(run: Run) -> None:
@@ -33,8 +30,8 @@ def test_partitions_that_end_before_the_offset_are_told_where_others_do_not(run:
 def test_who_follows_waits_for_an_offset_that_is_not_there_yet(run: Run, broker: KafkaBroker) -> None:
     run("topic", "create", "t", "-p", "1")
     run("produce", "t", stdin=b"0\n1\n2\n")
-    command = [*KBROKER, "consume", "t", "-o", "4", "-n", "1", "--follow", "-b", broker.bootstrap_servers]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    arguments = ("-o", "4", "-n", "1", "--follow", "-b", broker.bootstrap_servers)
+    with running("consume", "t", *arguments, stdout=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert process.stdout is not None
         assert "ends at offset 3: waiting for offset 4" in process.stderr.readline()

@@ -7,13 +7,10 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 
 from kbroker.testing import KafkaBroker
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, running
 from tests.support.server_process import eventually
-
-KBROKER = [sys.executable, "-m", "kbroker"]
 
 
 def test_a_bad_line_says_how_many_were_written_before_it(run: Run) -> None:
@@ -33,13 +30,7 @@ def test_a_bad_line_says_how_many_were_written_before_it(run: Run) -> None:
 
 def test_ctrl_c_says_how_many_were_written(run: Run, broker: KafkaBroker) -> None:
     run("topic", "create", "t", "-p", "1")
-    with subprocess.Popen(
-        [*KBROKER, "produce", "t", "-b", broker.bootstrap_servers],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    ) as process:
+    with running("produce", "t", "-b", broker.bootstrap_servers, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write("one\ntwo\n")
         eventually(lambda: len(broker.records("t")) == 2)
@@ -74,8 +65,7 @@ def test_the_topic_decides_how_large_a_record_may_be(run: Run) -> None:
 
 def test_in_a_terminal_it_says_that_it_waits_for_lines(broker: KafkaBroker) -> None:
     terminal, side = pty.openpty()
-    command = [*KBROKER, "produce", "t", "-b", broker.bootstrap_servers]
-    with subprocess.Popen(command, stdin=side, stderr=subprocess.PIPE, text=True) as process:
+    with running("produce", "t", "-b", broker.bootstrap_servers, stdin=side) as process:
         os.close(side)
         assert process.stderr is not None
         assert process.stderr.readline() == "type records, one per line; Ctrl-D ends\n"

@@ -7,12 +7,14 @@ import sys
 
 
 def program() -> str:
-    """``kbroker`` where the shell finds it under that name, else its path, or python -m."""
+    """``kbroker`` where the shell finds it under that name, else its path, or python -m.
+
+    Within another program, whose name says nothing, it is ``kbroker`` too.
+    """
     called = sys.argv[0]
-    name = os.path.basename(called)
-    if name not in ("kbroker", "__main__.py"):  # another program runs the commands: nobody knows better
+    as_module = called.endswith(os.path.join("kbroker", "__main__.py"))
+    if not as_module and os.path.basename(called) != "kbroker":
         return "kbroker"
-    as_module = name == "__main__.py"
     script = os.path.join(os.path.dirname(sys.executable), "kbroker") if as_module else called
     found = _on_path("kbroker")
     if found is not None and os.path.abspath(found) == os.path.abspath(script):

@@ -50,8 +50,3 @@ def translated(given: Sequence[str]) -> list[str]:
         elif alias is not _DROPPED:
             rest.append(alias + equals + value)
     return [*path, *named, *rest]
-
-
-def of_command(path: Sequence[str]) -> list[str]:
-    """The foreign flags that a command or action takes."""
-    return list(_ALIASES.get(tuple(path), ()))

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.cli import main, times
+from kbroker import cli
+from kbroker.cli import aliases, main, times
 from kbroker.cli.connection import addresses
 from kbroker.cli.errors import CommandFailed
 from kbroker.cli.record_format import from_text
@@ -195,6 +196,13 @@ def test_json_values() -> None:
     assert from_text(None) is None
     with pytest.raises(ValueError, match="not base64"):
         from_text({"base64": "%"})
+
+
+def test_every_command_with_aliases_is_translated() -> None:
+    assert set(cli._TRANSLATED) == aliases.COMMANDS
+    assert aliases.translated(["consume", "-o", "end", "-t", "a", "--topic=b", "--", "-t"]) == [
+        *("consume", "a", "b", "-o", "end", "--", "-t")
+    ]
 
 
 def test_wrong_command_lines_end_with_2() -> None:

@@ -237,7 +237,9 @@ class OfflineCatalog:
         try:
             Settings().check_topic_configs(configs)
         except InvalidConfig as error:
-            raise CommandFailed(f"{error}; 'kbroker docs configuration' lists the configs of topics") from error
+            raise CommandFailed(
+                f"{error}; 'kbroker docs configuration' lists the configs of topics"
+            ) from error
         path = Path(directory) / CATALOG
         self._configs = configs
         # A dry run into a new directory leaves none behind.

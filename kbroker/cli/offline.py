@@ -23,7 +23,9 @@ def locked(directory: str, *, create: bool = False) -> Iterator[None]:
     try:
         lock = Files().lock(path)
     except BlockingIOError:
-        raise CommandFailed(f"{directory} is in use by a running broker: stop it first") from None
+        holder = Files().lock_holder(path)
+        who = "" if holder is None else f" (process {holder})"
+        raise CommandFailed(f"{directory} is in use by a running broker{who}: stop it first") from None
     try:
         yield
     finally:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
+from kbroker.catalog.stored import last_name
 from kbroker.storage.errors import shortage
 
 logger = logging.getLogger("kbroker.catalog")
@@ -114,11 +115,6 @@ class Journal:
         for file in self._files:
             file.close()
         self._last.close()
-
-
-def last_name(names: Sequence[str]) -> str:
-    """Of the file with the number of the last entry: offsets.last for offsets-0.journal."""
-    return names[0].removesuffix(".journal").rstrip("0123456789-") + ".last"
 
 
 def check(directory: Path, names: Sequence[str], after: int) -> list[tuple[str, str]]:

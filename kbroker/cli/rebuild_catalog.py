@@ -80,8 +80,7 @@ def _inspect(topic: FoundTopic, expectations: Expectations) -> None:
 
 
 def _move_aside(directory: str) -> None:
-    from kbroker.catalog.journal import last_name
-    from kbroker.catalog.stored import OFFSET_JOURNALS, TRANSACTION_JOURNALS
+    from kbroker.catalog.stored import OFFSET_JOURNALS, TRANSACTION_JOURNALS, last_name
     from kbroker.data_directory import CATALOG
 
     belongings = [CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
-from kbroker.catalog.journal import Entry, Journal, check, last_name
+from kbroker.catalog.journal import Entry, Journal, check
+from kbroker.catalog.stored import last_name
 
 NAMES = ("a.journal", "b.journal")
 

@@ -5,6 +5,10 @@ A reservation is granted at once when it fits, else when enough was given back. 
 not: a few huge requests must not keep everybody else out. A single reservation larger than the whole budget
 is granted once nothing else is held, so that it cannot wait forever.
 
+Work (decoding a long request, making a large answer, looking into a batch) reserves all that it may need
+before it begins, and reserves nothing more until it ends. What is set aside for those who wait does not keep
+the only work from beginning: else all would wait for room that only they themselves take.
+
 Frames that are being received may hold three quarters: whoever announces much and sends little cannot keep
 others from reading. The oldest of them is exempt, so that one always gets to its end; if its peer does not
 send, it is closed (stalled_peers.py), and the next is the oldest.
@@ -20,13 +24,16 @@ from kbroker.storage.pending import Pending
 logger = logging.getLogger("kbroker.budget")
 
 
-class _Waiter:
-    __slots__ = ("frame", "granted", "size")
+_WORK = object()
 
-    def __init__(self, size: int, granted: Callable[[], None], frame: object | None) -> None:
+
+class _Waiter:
+    __slots__ = ("granted", "size", "whose")
+
+    def __init__(self, size: int, granted: Callable[[], None], whose: object | None) -> None:
         self.size = size
         self.granted = granted
-        self.frame = frame
+        self.whose = whose  # the frame that is being received, or _WORK; None: something that is soon over
 
 
 class Budget:
@@ -34,6 +41,8 @@ class Budget:
         self.limit = limit
         self.tight_above = limit * 3 // 4
         self.used = 0
+        self._aside = 0  # of `used`
+        self._at_work = 0  # reservations of work that has not ended
         self._waiters: dict[_Waiter, None] = {}  # in the order they came
         self._frames: dict[object, None] = {}  # being received, the oldest first
         self._granting = False
@@ -41,7 +50,8 @@ class Budget:
 
     @property
     def available(self) -> int:
-        return max(0, self.limit - self.used)
+        """For answers; what is set aside waits for its turn and must not keep them from being made."""
+        return max(0, self.limit - self.used + self._aside)
 
     @property
     def roomy(self) -> bool:
@@ -75,7 +85,7 @@ class Budget:
             while self._returned:
                 self._returned = False
                 for waiter in list(self._waiters):
-                    if waiter in self._waiters and self._fits(waiter.size, waiter.frame):
+                    if waiter in self._waiters and self._fits(waiter.size, waiter.whose):
                         del self._waiters[waiter]
                         self.used += waiter.size
                         try:
@@ -94,23 +104,47 @@ class Budget:
         """
         if frame is not None:
             self._frames[frame] = None
-        if self._fits(size, frame):
+        return self._reserve(size, granted, frame)
+
+    def _reserve(
+        self, size: int, granted: Callable[[], None], whose: object | None
+    ) -> Callable[[], None] | None:
+        if self._fits(size, whose):
             self.used += size
             granted()
             return None
-        waiter = _Waiter(size, granted, frame)
+        waiter = _Waiter(size, granted, whose)
         self._waiters[waiter] = None
         return lambda: self._waiters.pop(waiter, None)
 
-    def reserved(self, size: int) -> Pending[None]:
-        """The same; resolved when it is granted."""
-        pending: Pending[None] = Pending()
-        withdraw = self.reserve(size, lambda: pending.resolve(None))
+    def begin_work(self, size: int) -> Pending[None]:
+        """Reserve what work may need; resolved when it may begin. It ends with `end_work`."""
+        begun: Pending[None] = Pending()
+
+        def granted() -> None:
+            self._at_work += 1
+            begun.resolve(None)
+
+        withdraw = self._reserve(size, granted, _WORK)
         if withdraw is None:
-            return pending
+            return begun
         later: Pending[None] = Pending(withdraw)
-        pending.then(later.follow)
+        begun.then(later.follow)
         return later
+
+    def end_work(self, size: int) -> None:
+        self._at_work -= 1
+        self.give_back(size)
+
+    def set_aside(self, size: int) -> None:
+        """Account for bytes that are there already and wait for something to be done with them."""
+        self._aside += size
+        self.used += size
+
+    def take_up(self, size: int) -> None:
+        """They wait no more."""
+        self._aside -= size
+        self.give_back(size)
 
     def frame_ended(self, frame: object) -> None:
         """It is received, or given up."""
@@ -118,9 +152,12 @@ class Budget:
             del self._frames[frame]
             self._grant()
 
-    def _fits(self, size: int, frame: object | None) -> bool:
+    def _fits(self, size: int, whose: object | None) -> bool:
         if self.used <= 0:
             return True
-        if frame is None:
-            return self.used + size <= self.limit
-        return self.used + size <= self.tight_above or frame is next(iter(self._frames))
+        if whose is None:
+            return self.used - self._aside + size <= self.limit
+        if whose is _WORK:
+            used = self.used if self._at_work else self.used - self._aside
+            return used + size <= self.limit or used <= 0
+        return self.used + size <= self.tight_above or whose is next(iter(self._frames))

@@ -386,14 +386,14 @@ class Connection(asyncio.BufferedProtocol):
         backlog = bytearray() if self._backlog is None else self._backlog
         for part in parts:
             backlog += part
-            self._host.budget.take(len(part))
+            self._host.budget.set_aside(len(part))
         self._backlog = backlog
         self._transport.pause_reading()
 
     def _take_backlog(self) -> bytearray | None:
         backlog, self._backlog = self._backlog, None
         if backlog is not None:
-            self._host.budget.give_back(len(backlog))
+            self._host.budget.take_up(len(backlog))
         return backlog
 
     def _begin_large(self, start: memoryview, size: int) -> None:
@@ -593,9 +593,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _release_read(self) -> None:
         self._return_frame_buffer()
+        self._host.budget.frame_ended(self)
         if self._reserved_read:
             size, self._reserved_read = self._reserved_read, 0
-            self._host.budget.frame_ended(self)
             self._host.budget.give_back(size)
 
     def _release_write(self) -> None:

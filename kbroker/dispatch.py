@@ -29,6 +29,7 @@ from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.budget import Budget
 
 logger = logging.getLogger("kbroker.dispatch")
 
@@ -132,7 +133,7 @@ def _bind(api_key: int, version: int) -> Endpoint:
         response=response,
         handle=handler.handle,
         refuse=getattr(handler, "refuse", None),
-        may_be_long=api_key not in _BOUNDED_ANSWERS and has_lists(response_type(api_key)),
+        may_be_long=api_key not in _BOUNDED_ANSWERS and has_lists(response),
         lanes=getattr(handler, "lanes", None),
     )
     _endpoints[api_key, version] = endpoint
@@ -189,11 +190,8 @@ class Request:
 
     def frame(self, response: Any) -> Buffers:
         """The whole response frame, as parts."""
-        start = bytearray(9 if self.endpoint.flexible_response else 8)
-        parts: Buffers = encode(response, self.endpoint.version, start)
-        size = sum(map(len, parts)) - 4
-        _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
-        return parts
+        start = self._start()
+        return self._whole(start, encode(response, self.endpoint.version, start))
 
     def framed(self, answer: Any, broker: Broker) -> Buffers | Pending[Buffers]:
         """The same, now or later: an answer with long lists takes turns with what others want."""
@@ -202,15 +200,28 @@ class Request:
         return broker.long_requests.run(self.frame_in_steps(answer, broker))
 
     def frame_in_steps(self, response: Any, broker: Broker) -> Steps[Buffers]:
-        """The whole response frame; or one that refuses, if it were larger than an answer may be."""
-        start = bytearray(9 if self.endpoint.flexible_response else 8)
+        """The whole response frame; a large one holds, while it is made, what the largest would take."""
+        start = self._start()
         encoding = encode_in_steps(response, self.endpoint.version, start)
         parts = yield from _below(encoding, _SMALL_ANSWER_BYTES)
         if parts is None:
-            largest = max(broker.budget.limit // _LARGEST_PART, _SMALL_ANSWER_BYTES)
+            largest = _largest_answer(broker.budget)
             parts = yield from holding(broker.budget, largest, _below(encoding, largest))
+        return self._whole(start, parts)
+
+    def encode_in_steps(self, response: Any, largest: int) -> Steps[Buffers]:
+        """The same, where its bytes are reserved already."""
+        start = self._start()
+        parts = yield from _below(encode_in_steps(response, self.endpoint.version, start), largest)
+        return self._whole(start, parts)
+
+    def _start(self) -> bytearray:
+        return bytearray(9 if self.endpoint.flexible_response else 8)
+
+    def _whole(self, start: bytearray, parts: Buffers | None) -> Buffers:
+        """The frame that begins with `start`; one that refuses, if it became too large."""
         if parts is None:
-            logger.warning("%s is refused: its answer has more than %d bytes", self.describe(), largest)
+            logger.warning("%s is refused: its answer has too many bytes", self.describe())
             return self.frame(self.refused(ErrorCode.POLICY_VIOLATION))
         size = sum(map(len, parts)) - 4
         _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
@@ -263,10 +274,7 @@ class LongRequest:
         execute: Callable[[Request, memoryview], Any],
     ) -> Buffers | Pending[Buffers]:
         """Decode, execute and answer the request; nothing at all if it gets no answer."""
-        size = min(len(frame) * _DECODED_BYTES, broker.budget.limit // 2)
-        return broker.long_requests.run(
-            holding(broker.budget, size, self._steps(frame, peer, now_ms, broker, execute))
-        )
+        return broker.long_requests.run(self._steps(frame, peer, now_ms, broker, execute))
 
     def _steps(
         self,
@@ -276,18 +284,54 @@ class LongRequest:
         broker: Broker,
         execute: Callable[[Request, memoryview], Any],
     ) -> Steps[Buffers]:
-        request = self._request = yield from parse_in_steps(frame, peer, now_ms)
-        answer = execute(request, frame)
-        if isinstance(answer, Pending):
-            try:
-                answer = yield from wait(answer)
-            except Exception as error:
-                answer = request.failed(error)
+        budget = broker.budget
+        decoded = min(len(frame) * _DECODED_BYTES, budget.limit // 2)
+        api_key, _ = _KEY_AND_VERSION.unpack_from(frame)
+        waits = api_key == _PRODUCE or api_key in _LONG_POLLS  # for others, or for the budget
+        budget.set_aside(len(frame))
+        try:
+            if not waits:
+                steps = self._answer(frame, peer, now_ms, broker, execute)
+                return (yield from holding(budget, decoded + _largest_answer(budget), steps))
+            request = yield from holding(budget, decoded, parse_in_steps(frame, peer, now_ms))
+        finally:
+            budget.take_up(len(frame))
+        self._request = request
+        answer = yield from _outcome(request, execute(request, frame))
         if answer is None:
             return []
-        if request.context.api_key == _FETCH:  # has limits of its own
+        if api_key == _FETCH:  # has limits of its own
             return request.frame(answer)
         return (yield from request.frame_in_steps(answer, broker))
+
+    def _answer(
+        self,
+        frame: memoryview,
+        peer: Peer,
+        now_ms: int,
+        broker: Broker,
+        execute: Callable[[Request, memoryview], Any],
+    ) -> Steps[Buffers]:
+        """All of it, within what was reserved for it."""
+        request = self._request = yield from parse_in_steps(frame, peer, now_ms)
+        answer = yield from _outcome(request, execute(request, frame))
+        return (yield from request.encode_in_steps(answer, _largest_answer(broker.budget)))
+
+
+def _outcome(request: Request, answer: Any) -> Steps[Any]:
+    """What is answered, once it is there, also if that is why it failed."""
+    if not isinstance(answer, Pending):
+        return answer
+    try:
+        return (yield from wait(answer))
+    except BadRequest:
+        raise
+    except Exception as error:
+        return request.failed(error)
+
+
+def _largest_answer(budget: Budget) -> int:
+    return max(budget.limit // _LARGEST_PART, _SMALL_ANSWER_BYTES)
 
 
 def parse(frame: memoryview, peer: Peer, now_ms: int) -> Request:

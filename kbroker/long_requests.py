@@ -127,16 +127,19 @@ def at_once(steps: Steps[T]) -> T | None:
 
 
 def holding(budget: Budget, size: int, steps: Steps[T]) -> Steps[T]:
-    """The steps, begun when the budget has room for as many bytes, which they hold until their end."""
-    reservation = budget.reserved(size)
+    """The steps, begun when the budget has room for as many bytes, which they hold until their end.
+
+    They must not wait for the budget themselves.
+    """
+    begun = budget.begin_work(size)
     try:
-        yield from wait(reservation)
+        yield from wait(begun)
         return (yield from steps)
     finally:
-        if reservation.done:
-            budget.give_back(size)
+        if begun.done:
+            budget.end_work(size)
         else:
-            reservation.abandon()
+            begun.abandon()
 
 
 def each(items: Iterable[T], function: Callable[[T], R]) -> Steps[list[R]]:

@@ -80,10 +80,10 @@ def _append_later(
     """Append once the partitions are in the transaction; what was received must outlive this call."""
     answer: Unassigned[ProduceResponse] = Unassigned()
     held = _keep_records(request)
-    broker.budget.take(held)
+    broker.budget.set_aside(held)
 
     def append(settled: Pending[Refusals]) -> None:
-        broker.budget.give_back(held)
+        broker.budget.take_up(held)
         if answer.abandoned:
             return
         try:
@@ -117,11 +117,11 @@ def _append_in_turns(
     broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
 ) -> Steps[Answer]:
     held = _keep_records(request)
-    broker.budget.take(held)
+    broker.budget.set_aside(held)
     try:
         return (yield from _appending(broker, request, context, refusals))
     finally:
-        broker.budget.give_back(held)
+        broker.budget.take_up(held)
 
 
 def _append_all(
@@ -141,12 +141,12 @@ def _append_rest(
     broker: Broker, request: ProduceRequest, appending: Steps[Answer], waits_for: Pending[Any]
 ) -> Steps[Answer]:
     held = _keep_records(request)
-    broker.budget.take(held)
+    broker.budget.set_aside(held)
     try:
         yield waits_for
         return (yield from appending)
     finally:
-        broker.budget.give_back(held)
+        broker.budget.take_up(held)
 
 
 def _append_long(broker: Broker, log: Log, records: memoryview, now_ms: int) -> Steps[Appended]:

@@ -8,7 +8,7 @@ from typing import Any
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.message import schema_of
 from kbroker.protocol.messages import request_type
-from kbroker.protocol.types import STRING, UUID, Array, FixedType
+from kbroker.protocol.types import STRING, UUID, Array
 
 _NAMES = ("topic", "name", "topic_name", "resource_name")
 _GROUPS = ("group_id", "group", "key")
@@ -85,8 +85,6 @@ class Filler:
                 message.resource_type = 2  # a topic
             elif field.name == "acks":
                 message.acks = 1
-            elif isinstance(field.type, type) and getattr(message, field.name) is None:
-                setattr(message, field.name, None)
         return message
 
 
@@ -102,7 +100,3 @@ def _list_type(cls: type[Any], name: str) -> Any:
     (field,) = (field for field in schema_of(cls) if field.name == name)
     assert isinstance(field.type, Array)
     return field.type.of
-
-
-def is_list_of_numbers(of: Any) -> bool:
-    return isinstance(of, FixedType)

@@ -55,3 +55,43 @@ def test_thousands_that_give_back_at_once_what_they_are_granted_are_all_granted(
     budget.give_back(100)
     assert granted == 5000
     assert budget.used == 0
+
+
+def test_the_only_work_begins_whatever_is_set_aside_for_those_who_wait() -> None:
+    budget = Budget(100)
+    budget.set_aside(90)
+    first, second = budget.begin_work(60), budget.begin_work(60)
+    assert first.done
+    assert not second.done
+    budget.end_work(60)
+    assert second.done
+    budget.end_work(60)
+    budget.take_up(90)
+    assert budget.used == 0
+
+
+def test_work_waits_for_what_others_hold() -> None:
+    budget = Budget(100)
+    budget.set_aside(50)
+    budget.take(60)
+    work = budget.begin_work(60)
+    assert not work.done
+    budget.give_back(60)
+    assert work.done
+
+
+def test_work_that_nobody_wants_any_more_reserves_nothing() -> None:
+    budget = Budget(100)
+    budget.take(60)
+    budget.begin_work(60).abandon()
+    assert not budget.contended
+    budget.give_back(60)
+    assert budget.used == 0
+
+
+def test_what_is_set_aside_does_not_keep_answers_from_being_made() -> None:
+    budget = Budget(100)
+    budget.set_aside(200)
+    assert budget.available == 100
+    assert budget.tight
+    assert budget.reserve(50, lambda: None) is None

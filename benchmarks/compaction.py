@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kbroker.protocol.compression import CODEC_NAMES, LZ4, NONE, ZSTD
 from kbroker.protocol.records import Record, build_batch
+from kbroker.protocol.records.compression import CODEC_NAMES, LZ4, NONE, ZSTD
 from kbroker.storage.compaction.cleaner import Cleaner
 from kbroker.storage.compaction.jobs import CleaningJob, SegmentToClean
 from kbroker.storage.files import Files

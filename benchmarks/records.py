@@ -9,18 +9,18 @@ import os
 import time
 from collections.abc import Callable
 
-from kbroker.protocol import compression
-from kbroker.protocol.crc32c import crc32c
 from kbroker.protocol.records import (
     Record,
     assign_offsets,
     build_batch,
+    compression,
     iter_records,
     iter_spans,
     payload_of,
     read_header,
     validate_batch,
 )
+from kbroker.protocol.records.crc32c import crc32c
 
 RUNS = 5
 RUN_SECONDS = 0.2

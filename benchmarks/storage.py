@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kbroker.protocol.crc32c import crc32c
 from kbroker.protocol.records import Record, build_batch
+from kbroker.protocol.records.crc32c import crc32c
 from kbroker.storage.config import LogConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.interface import Slice
-from kbroker.storage.log import PartitionLog
+from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.worker import InlineWorker
 
 RUNS = 3

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from kbroker.apis import APIS, BY_KEY, TELEMETRY_KEYS
 from kbroker.protocol.message import schema_of
 from kbroker.protocol.messages import API_NAMES, request_type
+from kbroker.requests.apis import APIS, BY_KEY, TELEMETRY_KEYS
 
 TARGET = Path(__file__).with_name("protocol-support.md")
 
 _HEAD = """\
 # Protocol support
 
-Derived from the API table in kbroker/apis.py by docs/protocol_support.py. Versions below those of
+Derived from the API table in kbroker/requests/apis.py by docs/protocol_support.py. Versions below those of
 Apache Kafka 4.3 are kept for clients that still send them.
 
 | key | API | versions | what it does |

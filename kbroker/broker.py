@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kbroker.catalog import configs as config_rows
 from kbroker.catalog import facts
@@ -15,31 +15,31 @@ from kbroker.catalog import topics as topic_rows
 from kbroker.catalog.configs import CatalogConfigStore
 from kbroker.catalog.database import CatalogError, CatalogFull
 from kbroker.catalog.stored import groups_are_stored, transactions_are_stored
+from kbroker.cluster.features import Features
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
-from kbroker.errors import ApiError
-from kbroker.features import Features
-from kbroker.fetch_sessions import FetchSessions
-from kbroker.long_requests import LongRequests
-from kbroker.producer_ids import ProducerIds
-from kbroker.protocol.errors import ErrorCode
+from kbroker.fetching.sessions import FetchSessions
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.requests.long_requests import LongRequests
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
-from kbroker.telemetry import open_telemetry
-from kbroker.topics import Topic, Topics
-from kbroker.transactional_writes import TransactionalWrites
+from kbroker.telemetry.opening import open_telemetry
+from kbroker.topics.registry import Topic, Topics
+from kbroker.transactions.producer_ids import ProducerIds
+from kbroker.transactions.writes import TransactionalWrites
 
 if TYPE_CHECKING:
-    from kbroker.budget import Budget
     from kbroker.catalog.database import Database
     from kbroker.config.settings import Settings
-    from kbroker.context import RequestContext
+    from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
-    from kbroker.deadlines import Deadlines
+    from kbroker.network.budget import Budget
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
+    from kbroker.scheduler import Scheduler
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
-    from kbroker.storage.pending import Pending
     from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.broker")
@@ -47,14 +47,6 @@ logger = logging.getLogger("kbroker.broker")
 _RETRY_MS = 1000
 _GONE_MS = 1000
 """How long a deleted topic is not created by a mere look at it."""
-
-
-class Timers(Protocol):
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back once, later. Returns the function that cancels it."""
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Call back when what runs now is over."""
 
 
 class Broker:
@@ -65,7 +57,7 @@ class Broker:
         logs: Directory,
         *,
         worker: Worker,
-        timers: Timers,
+        scheduler: Scheduler,
         budget: Budget,
         clock: Callable[[], int],
     ) -> None:
@@ -73,8 +65,8 @@ class Broker:
         self.database = database
         self.logs = logs
         self.worker = worker
-        self.timers = timers
-        self.long_requests = LongRequests(timers)
+        self.scheduler = scheduler
+        self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
         self.node_id = settings["node.id"]
@@ -113,13 +105,13 @@ class Broker:
 
     @cached_property
     def groups(self) -> GroupCoordinator:
-        from kbroker.groups import open_groups
+        from kbroker.groups.opening import open_groups
 
         return open_groups(self, stored=self._groups_stored)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
-        from kbroker.transactions import open_transactions
+        from kbroker.transactions.opening import open_transactions
 
         return open_transactions(self, stored=self._transactions_stored)
 
@@ -210,7 +202,7 @@ class Broker:
         return self.dynamic_configs.configs(ResourceType.GROUP, group_id)
 
     def time_jumped(self) -> None:
-        """The clock is further than the timers think: do what is due now."""
+        """The clock is further than the scheduler thinks: do what is due now."""
         for deadlines in self.deadlines:
             deadlines.catch_up()
 
@@ -243,14 +235,14 @@ class Broker:
         except CatalogFull as error:
             logger.warning("no log takes records until there is room: %s", error)
             self.logs.hold_appends(DiskFull(str(error)))
-            self.timers.after(_RETRY_MS, self._note_leader_epochs)
+            self.scheduler.after(_RETRY_MS, self._note_leader_epochs)
 
     def _note_leader_epochs(self) -> None:
         def noted(saving: Pending[None]) -> None:
             try:
                 saving.result()
             except CatalogError:
-                self.timers.after(_RETRY_MS, self._note_leader_epochs)
+                self.scheduler.after(_RETRY_MS, self._note_leader_epochs)
             else:
                 logger.warning("logs take records again")
                 self.logs.hold_appends(None)
@@ -292,7 +284,7 @@ class Broker:
             for partition in range(partitions):
                 self.logs.delete_partition(name, partition, topic_id)
         except Shortage:
-            self.timers.after(_RETRY_MS, lambda: self._remove_files(name, topic_id, partitions))
+            self.scheduler.after(_RETRY_MS, lambda: self._remove_files(name, topic_id, partitions))
         except StorageError as error:
             # The catalog remembers the deleted topic: the next start tries again.
             logger.error("files of the deleted topic %s are left: %s", name, error)

@@ -18,20 +18,20 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
-from kbroker.budget import Budget
-from kbroker.connection import SCRATCH_BYTES, Connection
-from kbroker.connection_limits import ConnectionLimits
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
-from kbroker.frame_buffers import FrameBuffers
-from kbroker.freed_memory import FreedMemory
-from kbroker.stalled_peers import StalledPeers
-from kbroker.threads import ThreadWorker
+from kbroker.network.budget import Budget
+from kbroker.network.connection import SCRATCH_BYTES, Connection
+from kbroker.network.connection_limits import ConnectionLimits
+from kbroker.network.frame_buffers import FrameBuffers
+from kbroker.network.freed_memory import FreedMemory
+from kbroker.network.stalled_peers import StalledPeers
+from kbroker.network.threads import ThreadWorker
 
 if TYPE_CHECKING:
     from kbroker.config.listeners import Listener
     from kbroker.config.settings import Settings
-    from kbroker.control import Control
-    from kbroker.faults import Faults
+    from kbroker.control.faults import Faults
+    from kbroker.control.port import Control
 
 logger = logging.getLogger("kbroker.server")
 
@@ -44,8 +44,8 @@ class StartError(Exception):
     """The server cannot start; the message tells the user what to do about it."""
 
 
-class LoopTimers:
-    """The Timers of kbroker.broker, on an event loop."""
+class LoopScheduler:
+    """The Scheduler on an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -81,7 +81,7 @@ class Server:
                 self._database,
                 self._logs,
                 worker=self._worker,
-                timers=LoopTimers(self._loop),
+                scheduler=LoopScheduler(self._loop),
                 budget=self.budget,
                 clock=self.now_ms,
             )
@@ -172,8 +172,8 @@ class Server:
 
     async def open_control_port(self, port: int) -> int:
         """Let tests inject faults; returns the port."""
-        from kbroker.control import Control
-        from kbroker.faults import Faults
+        from kbroker.control.faults import Faults
+        from kbroker.control.port import Control
 
         self.faults = Faults(self.broker)
         self._control = Control(self, self.faults)

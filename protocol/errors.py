@@ -1,7 +1,7 @@
 """The error codes of Kafka 4.3, with what clients may do about each.
 
 `retriable` is whether Kafka's clients try the same request again. `message` is a short text of our own for
-responses that carry an error message and for logs.
+responses that carry an error message and for logs. `ApiError` is a refusal that knows its code.
 """
 
 from __future__ import annotations
@@ -158,3 +158,12 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "the topology epoch is not valid"
     STREAMS_TOPOLOGY_FENCED = 132, "the topology epoch is older than the group's"
     SHARE_SESSION_LIMIT_REACHED = 133, "the broker holds as many share sessions as allowed", _RETRY
+
+
+class ApiError(Exception):
+    """A refusal that already knows its error code."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message

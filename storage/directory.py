@@ -14,14 +14,13 @@ from contextlib import contextmanager
 
 from kbroker.protocol.records import RecordError
 from kbroker.storage import names
-from kbroker.storage.checkpointer import Checkpointer
 from kbroker.storage.compaction.compactor import Compactor
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
-from kbroker.storage.damage import Loss
-from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
+from kbroker.storage.durability.checkpointer import Checkpointer
+from kbroker.storage.durability.flusher import Flusher
 from kbroker.storage.errors import (
     DirectoryLocked,
     InconsistentTopicId,
@@ -30,17 +29,18 @@ from kbroker.storage.errors import (
     StorageError,
     shortage,
 )
-from kbroker.storage.file_segment import Damage
 from kbroker.storage.files import Files, OpenFile
-from kbroker.storage.flusher import Flusher
 from kbroker.storage.interface import PartitionSize
-from kbroker.storage.log import PartitionLog
-from kbroker.storage.log_context import LogContext
-from kbroker.storage.partition_files import LoadOptions
+from kbroker.storage.partition.log import PartitionLog
+from kbroker.storage.partition.log_context import LogContext
+from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
-from kbroker.storage.producer_limit import CHECK_INTERVAL_MS, limit_producers
-from kbroker.storage.recovery import load
+from kbroker.storage.recovery.damage import Loss
+from kbroker.storage.recovery.opening import load
+from kbroker.storage.recovery.partition_files import LoadOptions
 from kbroker.storage.removal import Removal
+from kbroker.storage.segments.descriptors import Descriptors
+from kbroker.storage.segments.file_segment import Damage
 from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.storage")

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from kbroker.pending import Pending
 from kbroker.protocol.records import BatchHeader
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import StorageError
-from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
-    from kbroker.storage.file_range import FileRange
+    from kbroker.storage.segments.file_range import FileRange
 
 Buffer = bytes | bytearray | memoryview
 

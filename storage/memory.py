@@ -8,19 +8,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
+from kbroker.pending import Pending
 from kbroker.protocol.records import batch_size_at, iter_records, read_header
-from kbroker.storage.abstract_log import AbstractLog
 from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
 from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
-from kbroker.storage.leader_epochs import LeaderEpochs
-from kbroker.storage.pending import Pending
-from kbroker.storage.producer_limit import CHECK_INTERVAL_MS, limit_producers
-from kbroker.storage.producer_state import ProducerStates
-from kbroker.storage.segment import Segment
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.partition.abstract_log import AbstractLog
+from kbroker.storage.partition.leader_epochs import LeaderEpochs
+from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
+from kbroker.storage.partition.producer_state import ProducerStates
+from kbroker.storage.partition.transaction_index import AbortedEntry
+from kbroker.storage.segments.segment import Segment
 
 _DONE: Pending[None] = Pending.resolved(None)
 

@@ -6,9 +6,9 @@ import heapq
 import logging
 import os
 
+from kbroker.pending import Pending
 from kbroker.storage.errors import shortage
 from kbroker.storage.files import Files
-from kbroker.storage.pending import Pending
 from kbroker.storage.worker import Worker
 
 logger = logging.getLogger("kbroker.storage")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compat.harness.waiting import eventually
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
 
 from .pair import Pair, Side
 

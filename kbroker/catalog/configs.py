@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from kbroker.catalog.database import Database
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 TOPIC = 2  # the resource type of topics in Kafka's protocol
 

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 from kbroker.catalog.reserved_room import ReservedRoom
 from kbroker.catalog.schema import MIGRATIONS
+from kbroker.pending import Pending
 from kbroker.storage.errors import shortage
-from kbroker.storage.pending import Pending
 
 _PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM)
 

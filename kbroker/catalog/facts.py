@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 
 from kbroker.catalog.database import Database
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 def load(database: Database) -> dict[str, str]:

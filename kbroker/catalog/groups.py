@@ -28,7 +28,7 @@ from kbroker.coordinators.groups.store import (
     StoredGroups,
     TopicPartition,
 )
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 logger = logging.getLogger("kbroker.catalog")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kbroker.catalog.configs import TOPIC, insert_configs
 from kbroker.catalog.database import Database
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 class TopicRow(NamedTuple):

@@ -12,14 +12,15 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from kbroker.catalog import facts
 from kbroker.catalog.database import CatalogError, CatalogFull, Database
 from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import TRANSACTIONS_FOLDED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
+from kbroker.scheduler import Scheduler
 
 logger = logging.getLogger("kbroker.catalog")
 
@@ -33,28 +34,21 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 Row = tuple[Any, ...]
 
 
-class Timers(Protocol):
-    """What tells when to go on; see kbroker.broker."""
-
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]: ...
-    def soon(self, callback: Callable[[], None]) -> None: ...
-
-
 class CatalogTransactionStore:
     def __init__(
         self,
         database: Database,
         journal: Journal | None = None,
-        timers: Timers | None = None,
+        scheduler: Scheduler | None = None,
         *,
         stored: bool = True,
     ) -> None:
-        """`journal`: where changes may stand that the database lacks. `timers`: for putting more there;
-        without them every change is a transaction of the database. `stored`: there may be something to load.
+        """`journal`: where changes may stand that the database lacks. `scheduler`: for putting more there;
+        without it every change is a transaction of the database. `stored`: there may be something to load.
         """
         self._database = database
         self._journal = journal
-        self._timers = timers
+        self._scheduler = scheduler
         self._stored = stored
         self._noted: dict[str, tuple[int, Row]] = {}  # with the entry it stands in: not in the table yet
         self._cancel_fold: Callable[[], None] | None = None
@@ -83,18 +77,18 @@ class CatalogTransactionStore:
 
     def save(self, transaction: Transaction) -> Pending[None]:
         row = _row(transaction)
-        if self._journal is None or self._timers is None or self._journal.broken:
+        if self._journal is None or self._scheduler is None or self._journal.broken:
             return self._write(lambda connection: _insert(connection, (row,)))
         saved: Pending[None] = Pending()
         try:
             sequence = self._journal.append(_encode(row).encode())
         except CatalogError as error:
             failure = error
-            self._timers.soon(lambda: saved.fail(failure))
+            self._scheduler.soon(lambda: saved.fail(failure))
         else:
             self._noted[transaction.transactional_id] = (sequence, row)
-            self._timers.soon(lambda: saved.resolve(None))
-            self._fold_later(self._timers)
+            self._scheduler.soon(lambda: saved.resolve(None))
+            self._fold_later(self._scheduler)
         return saved
 
     def delete(self, transactional_id: str) -> Pending[None]:
@@ -104,7 +98,7 @@ class CatalogTransactionStore:
         return self._write(write)
 
     def close(self) -> None:
-        self._timers = None
+        self._scheduler = None
         if self._cancel_fold is not None:
             self._cancel_fold()
         journal = self._journal
@@ -113,9 +107,9 @@ class CatalogTransactionStore:
 
     # from the journal to the table
 
-    def _fold_later(self, timers: Timers) -> None:
+    def _fold_later(self, scheduler: Scheduler) -> None:
         if self._cancel_fold is None:
-            self._cancel_fold = timers.after(_FOLD_MS, self._fold_now)
+            self._cancel_fold = scheduler.after(_FOLD_MS, self._fold_now)
 
     def _fold_now(self) -> None:
         self._cancel_fold = None
@@ -123,8 +117,8 @@ class CatalogTransactionStore:
 
     def _fold_rest(self) -> None:
         """What could not be folded, or was noted meanwhile."""
-        if self._noted and self._timers is not None:
-            self._fold_later(self._timers)
+        if self._noted and self._scheduler is not None:
+            self._fold_later(self._scheduler)
 
     def _fold(self) -> Pending[None]:
         return self._write(lambda connection: None) if self._noted else Pending.resolved(None)

@@ -76,7 +76,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 def _log(path: str, arguments: argparse.Namespace) -> Rows:
     from kbroker.protocol.records import iter_records
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import read_batches
+    from kbroker.storage.offline.inspection import read_batches
 
     for position, header, batch in read_batches(Files(), path):
         if not arguments.records and not arguments.keys:
@@ -151,7 +151,7 @@ def _text(data: bytes | None) -> str | None:
 
 def _index(path: str, _: argparse.Namespace) -> Rows:
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import read_index
+    from kbroker.storage.offline.inspection import read_index
 
     for relative, position in read_index(Files(), path):
         yield {"offset": _base(path) + relative, "position": position}
@@ -160,14 +160,14 @@ def _index(path: str, _: argparse.Namespace) -> Rows:
 def _time_index(path: str, _: argparse.Namespace) -> Rows:
     from kbroker.cli.times import iso
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import read_index
+    from kbroker.storage.offline.inspection import read_index
 
     for timestamp, relative in read_index(Files(), path):
         yield {"timestamp": iso(timestamp), "offset": _base(path) + relative}
 
 
 def _transaction_index(path: str, _: argparse.Namespace) -> Rows:
-    from kbroker.storage.transaction_index import decode
+    from kbroker.storage.partition.transaction_index import decode
 
     for entry in decode(_content(path)):
         yield dict(entry._asdict())
@@ -175,7 +175,7 @@ def _transaction_index(path: str, _: argparse.Namespace) -> Rows:
 
 def _snapshot(path: str, _: argparse.Namespace) -> Rows:
     from kbroker.cli.times import iso
-    from kbroker.storage.producer_snapshot import decode
+    from kbroker.storage.partition.producer_snapshot import decode
 
     for entry in decode(_content(path)):
         last = entry.batches[-1] if entry.batches else None

@@ -18,7 +18,7 @@ from kbroker.cli.topic import add_config_option, parse_configs
 from kbroker.cli.verify import partition_directories
 
 if TYPE_CHECKING:
-    from kbroker.storage.inspection import PartitionReport
+    from kbroker.storage.offline.inspection import PartitionReport
 
 _DESCRIPTION = """\
 Adopt a Kafka data directory, or one partition's directory, into the data directory of a kbroker that does not
@@ -114,7 +114,7 @@ def topics_in(partitions: list[str]) -> dict[str, FoundTopic]:
 def _choose(
     arguments: argparse.Namespace, partitions: list[str], catalog: OfflineCatalog, *, in_place: bool
 ) -> list[FoundTopic]:
-    from kbroker.topics import INTERNAL_TOPICS
+    from kbroker.topics.registry import INTERNAL_TOPICS
 
     wanted = set(arguments.topic or ())
     found = topics_in(partitions)
@@ -143,7 +143,7 @@ def _check(
     """Refuse what would not be whole afterwards."""
     from kbroker.storage import names
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import Damage, inspect_partition
+    from kbroker.storage.offline.inspection import Damage, inspect_partition
 
     catalog.check_new(topic.name)
     gaps = set(range(max(topic.partitions))) - topic.partitions.keys()
@@ -195,8 +195,9 @@ def _row(topic: FoundTopic, catalog: OfflineCatalog) -> dict[str, Any]:
 def adopt(
     topics: list[FoundTopic], root: str, target: str, catalog: OfflineCatalog, *, in_place: bool
 ) -> None:
-    from kbroker.storage import adoption, names
+    from kbroker.storage import names
     from kbroker.storage.files import Files
+    from kbroker.storage.offline import adoption
 
     files = Files()
     for topic in topics:
@@ -232,7 +233,7 @@ class OfflineCatalog:
         from kbroker.config.definition import InvalidConfig
         from kbroker.config.settings import Settings
         from kbroker.data_directory import CATALOG
-        from kbroker.topics import Topics
+        from kbroker.topics.registry import Topics
 
         try:
             Settings().check_topic_configs(configs)
@@ -259,7 +260,7 @@ class OfflineCatalog:
         return self._topics.get(name) is not None
 
     def check_new(self, name: str) -> None:
-        from kbroker.errors import ApiError
+        from kbroker.protocol.errors import ApiError
 
         try:
             self._topics.check_new(name)
@@ -268,7 +269,7 @@ class OfflineCatalog:
 
     def topic_id(self, topic: FoundTopic) -> bytes:
         """The one it has; a new one for logs of a Kafka that knew no topic ids."""
-        from kbroker.topics import new_topic_id
+        from kbroker.topics.registry import new_topic_id
 
         ids = [report.topic_id for report in topic.reports if report.topic_id]
         known = max(ids, key=ids.count, default=None)
@@ -281,7 +282,7 @@ class OfflineCatalog:
         return 1 + max((report.latest_epoch for report in topic.reports), default=-1)
 
     def insert(self, topic: FoundTopic, topic_id: bytes) -> None:
-        from kbroker.topics import Topic
+        from kbroker.topics.registry import Topic
 
         base = self.leader_epoch(topic) - self._unclean_starts
         partitions = max(topic.partitions) + 1

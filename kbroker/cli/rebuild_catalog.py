@@ -18,7 +18,7 @@ from kbroker.cli.output import note, plural
 from kbroker.cli.verify import partition_directories, read_catalog
 
 if TYPE_CHECKING:
-    from kbroker.storage.expectations import Expectations
+    from kbroker.storage.offline.expectations import Expectations
 
 _ASIDE = ".old"
 _PRODUCER_ID_BLOCK = 1000  # some were given out that are in no log
@@ -27,8 +27,8 @@ _PRODUCER_ID_BLOCK = 1000  # some were given out that are in no log
 def rebuild_catalog(directory: str) -> None:
     from kbroker.data_directory import CATALOG
     from kbroker.storage.directory_marks import read_meta_properties
-    from kbroker.storage.expectations import Expectations
     from kbroker.storage.files import Files
+    from kbroker.storage.offline.expectations import Expectations
 
     with offline.locked(directory, create=True):
         path = os.path.join(directory, CATALOG)
@@ -68,7 +68,7 @@ def _is_well(path: str) -> bool:
 
 def _inspect(topic: FoundTopic, expectations: Expectations) -> None:
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import inspect_partition
+    from kbroker.storage.offline.inspection import inspect_partition
 
     with offline.progress(topic.name, sum(map(offline.log_bytes, topic.partitions.values()))) as progress:
         topic.reports = [

@@ -13,8 +13,8 @@ from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import add_output_options, note, plural, print_json, print_table, say, size_text
 
 if TYPE_CHECKING:
-    from kbroker.storage.expectations import Expectations, Expected
-    from kbroker.storage.inspection import PartitionReport, Problem
+    from kbroker.storage.offline.expectations import Expectations, Expected
+    from kbroker.storage.offline.inspection import PartitionReport, Problem
 
 _DESCRIPTION = """\
 Check a data directory, or one partition's directory in it, without a broker: the checksum of every batch, the
@@ -80,8 +80,8 @@ class _Findings(NamedTuple):
 
 
 def _check(directory: str, arguments: argparse.Namespace) -> _Findings:
-    from kbroker.storage.expectations import Expectations
     from kbroker.storage.files import Files
+    from kbroker.storage.offline.expectations import Expectations
 
     partitions = partition_directories(directory)
     whole = partitions != [directory]
@@ -124,7 +124,7 @@ def _inspect(
 ) -> list[PartitionReport]:
     from kbroker.storage import names
     from kbroker.storage.files import Files
-    from kbroker.storage.inspection import inspect_partition
+    from kbroker.storage.offline.inspection import inspect_partition
 
     def expected(path: str) -> Expected:
         key = names.parse_partition_directory(os.path.basename(path))
@@ -243,7 +243,7 @@ def _repair(found: _Findings) -> list[dict[str, Any]]:
     from kbroker.storage import names
     from kbroker.storage.errors import StorageError
     from kbroker.storage.files import Files
-    from kbroker.storage.repair import repair
+    from kbroker.storage.offline.repair import repair
 
     damaged = [report for report in found.reports if report.problems or report.notes]
     try:

@@ -14,9 +14,8 @@ from kbroker.config.definition import ConfigValue, InvalidConfig, Update, invali
 from kbroker.config.protection import broken_promises
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from kbroker.config.settings import Settings
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
-from kbroker.topics import check_name
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.topics.registry import check_name
 
 # Key material belongs to a listener, not to the broker as a whole.
 _ONLY_PER_LISTENER = frozenset(

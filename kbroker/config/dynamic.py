@@ -29,9 +29,8 @@ from kbroker.config.resources import (
 )
 from kbroker.config.settings import Settings
 from kbroker.config.topic_configs import TOPIC_CONFIGS
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
+from kbroker.protocol.errors import ApiError, ErrorCode
 
 logger = logging.getLogger("kbroker.config")
 

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from kbroker.config.resources import Change, Operation, is_operation
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 
 ROOT = "root"
 LEVELS = {

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
-from kbroker.errors import describe
-from kbroker.joining import mapped
-from kbroker.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.pending import mapped
 from kbroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kbroker.transaction_errors import fenced_code
+from kbroker.requests.errors import describe
+from kbroker.transactions.errors import fenced_code
+from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_PRODUCER_FENCED = 2
 

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
-from kbroker.errors import describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps, lazily
+from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -26,12 +24,13 @@ from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kbroker.storage.pending import Pending
-from kbroker.transaction_errors import fenced_code
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, lazily
+from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_PRODUCER_FENCED = 2
 _FIRST_BATCHED = 4

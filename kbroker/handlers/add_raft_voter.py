@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never
 
-from kbroker.errors import describe
+from kbroker.cluster.voters import check_endpoints, check_voter, refuse_change
 from kbroker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kbroker.voters import check_endpoints, check_voter, refuse_change
+from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(broker: Broker, request: AddRaftVoterRequest, context: RequestContext) -> Never:

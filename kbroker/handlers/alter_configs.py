@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.config.alteration import alter_each
-from kbroker.joining import join
-from kbroker.long_requests import Steps
+from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -18,11 +17,11 @@ from kbroker.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kbroker.errors import describe
-from kbroker.long_requests import Steps, lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -18,10 +16,12 @@ from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, lazily
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _Paths = dict[str, dict[int, str]]
 """Topic, partition, where it should be."""

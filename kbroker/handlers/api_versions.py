@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kbroker import features
-from kbroker.apis import APIS, BY_KEY, TELEMETRY_KEYS
+from kbroker.cluster import features
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import (
     ApiVersion,
@@ -20,10 +19,11 @@ from kbroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kbroker.requests.apis import APIS, BY_KEY, TELEMETRY_KEYS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?\Z")
 

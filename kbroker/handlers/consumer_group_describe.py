@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kbroker.authorized_operations import GROUP_OPERATIONS
-from kbroker.coordinators.groups.consumer_group import ConsumerGroup
-from kbroker.coordinators.groups.consumer_member import ConsumerGroupMember
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
-from kbroker.errors import ApiError, describe
-from kbroker.long_requests import lazily
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -21,11 +19,14 @@ from kbroker.protocol.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import lazily
+from kbroker.security.authorized_operations import GROUP_OPERATIONS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topics
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topics
 
 _CLASSIC, _CONSUMER = 0, 1
 

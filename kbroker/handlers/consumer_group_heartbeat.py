@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.consumer_member import owned_partitions
-from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest, HeartbeatResult
-from kbroker.errors import describe
-from kbroker.joining import mapped
+from kbroker.coordinators.groups.consumer.member import owned_partitions
+from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from kbroker.pending import Pending, mapped
 from kbroker.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kbroker.errors import ApiError, describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from kbroker.storage.pending import Pending
-from kbroker.topic_creation import MAX_PARTITIONS_PER_REQUEST, check_assignments
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
+from kbroker.topics.creation import MAX_PARTITIONS_PER_REQUEST, check_assignments
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topic
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
 
 
 def handle(

@@ -10,10 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kbroker.config.description import describe_topic
-from kbroker.errors import ApiError, describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -21,14 +19,15 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from kbroker.storage.pending import Pending
-from kbroker.topic_creation import NewTopic, check_new_topic, count_problem
-from kbroker.topics import new_topic_id
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
+from kbroker.topics.creation import NewTopic, check_new_topic, count_problem
+from kbroker.topics.registry import new_topic_id
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topic
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
 
 
 def handle(

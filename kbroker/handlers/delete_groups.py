@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.errors import describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps, each
+from kbroker.pending import Pending, join
 from kbroker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, each
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

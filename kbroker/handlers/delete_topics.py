@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.errors import ApiError, describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topic
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
 
 _NO_ID = bytes(16)
 _FIRST_BY_ID = 6

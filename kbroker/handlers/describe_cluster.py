@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.authorized_operations import CLUSTER_OPERATIONS
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from kbroker.security.authorized_operations import CLUSTER_OPERATIONS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _BROKERS, _CONTROLLERS = 1, 2
 

@@ -15,9 +15,7 @@ from kbroker.config.checks import check_node_id
 from kbroker.config.description import Described
 from kbroker.config.resources import ResourceType
 from kbroker.config.settings import ConfigSource
-from kbroker.errors import ApiError, describe
-from kbroker.long_requests import lazily
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,11 +24,13 @@ from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kbroker.topics import check_name
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import lazily
+from kbroker.topics.registry import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _KNOWN_TYPES = frozenset(ResourceType)
 

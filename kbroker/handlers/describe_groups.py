@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.authorized_operations import GROUP_OPERATIONS
 from kbroker.coordinators.groups.errors import GroupIdNotFound
-from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -18,10 +16,12 @@ from kbroker.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from kbroker.requests.long_requests import lazily
+from kbroker.security.authorized_operations import GROUP_OPERATIONS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_NOT_FOUND = 6
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.errors import ApiError, describe
-from kbroker.long_requests import lazily
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -15,11 +13,13 @@ from kbroker.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from kbroker.topics import check_name
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import lazily
+from kbroker.topics.registry import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

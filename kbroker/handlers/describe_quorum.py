@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.long_requests import lazily
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -22,10 +21,11 @@ from kbroker.protocol.messages.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from kbroker.requests.long_requests import lazily
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 METADATA_TOPIC = "__cluster_metadata"
 

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.authorized_operations import TOPIC_OPERATIONS
-from kbroker.errors import ApiError
-from kbroker.long_requests import Steps
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -18,12 +15,14 @@ from kbroker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kbroker.topics import INTERNAL_TOPICS, check_name
+from kbroker.requests.long_requests import Steps
+from kbroker.security.authorized_operations import TOPIC_OPERATIONS
+from kbroker.topics.registry import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topic
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
 
 
 def handle(

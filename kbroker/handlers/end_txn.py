@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch
-from kbroker.errors import describe
-from kbroker.joining import mapped
+from kbroker.pending import mapped
 from kbroker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kbroker.transaction_errors import fenced_code
+from kbroker.requests.errors import describe
+from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_PRODUCER_FENCED = 2
 _FIRST_WITH_EPOCH_BUMP = 5

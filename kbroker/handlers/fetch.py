@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.errors import ApiError, error_code
-from kbroker.fetching import Fetching, PartitionRead
-from kbroker.joining import mapped
-from kbroker.protocol.errors import ErrorCode
+from kbroker.fetching.reading import Fetching, PartitionRead
+from kbroker.pending import Pending, mapped
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -22,12 +21,12 @@ from kbroker.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import error_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.fetch_sessions import Fetch, FetchedPartition
+    from kbroker.fetching.sessions import Fetch, FetchedPartition
+    from kbroker.requests.context import RequestContext
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
@@ -160,8 +159,8 @@ def _failed(partition: int, error: ErrorCode) -> PartitionData:
 
 
 def _down_convert(data: PartitionData, got: Slice, fetch_offset: int, version: int) -> None:
-    from kbroker.protocol import legacy_records
-    from kbroker.protocol.record_errors import UnsupportedCompression
+    from kbroker.protocol.records import legacy as legacy_records
+    from kbroker.protocol.records.errors import UnsupportedCompression
 
     magic = 0 if version < 2 else 1
     try:

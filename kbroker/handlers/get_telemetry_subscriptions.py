@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kbroker.client_telemetry import ACCEPTED_COMPRESSION_TYPES, ClientTelemetry
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
+from kbroker.telemetry.clients import ACCEPTED_COMPRESSION_TYPES, ClientTelemetry
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

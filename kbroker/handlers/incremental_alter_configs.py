@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.config.alteration import alter_each
 from kbroker.config.resources import Change
-from kbroker.joining import join
-from kbroker.long_requests import Steps
+from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -19,11 +18,11 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
-from kbroker.errors import ApiError, describe
-from kbroker.joining import mapped
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, mapped
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kbroker.storage.pending import Pending
-from kbroker.transaction_errors import fenced_code
+from kbroker.requests.errors import describe
+from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_PRODUCER_FENCED = 4
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.classic_protocol import JoinRequest, JoinResult
-from kbroker.errors import describe
-from kbroker.joining import mapped
-from kbroker.long_requests import Steps, each, lazily
+from kbroker.coordinators.groups.classic.protocol import JoinRequest, JoinResult
+from kbroker.pending import mapped
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, each, lazily
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITHOUT_PROTOCOL_NAME = 7
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.classic_protocol import LeaveResult, LeavingMember
-from kbroker.coordinators.steps import wait
-from kbroker.errors import describe
-from kbroker.joining import mapped
-from kbroker.long_requests import Steps
+from kbroker.coordinators.groups.classic.protocol import LeaveResult, LeavingMember
+from kbroker.pending import mapped, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 _FIRST_BATCHED = 3
 _AT_ONCE = 500  # members that keep others waiting

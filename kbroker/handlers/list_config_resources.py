@@ -19,7 +19,7 @@ from kbroker.protocol.messages.list_config_resources import (
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

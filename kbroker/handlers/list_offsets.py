@@ -14,11 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kbroker import leader_epochs
-from kbroker.errors import ApiError, describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -26,12 +23,14 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
 from kbroker.storage.interface import Log, TimestampOffset
-from kbroker.storage.pending import Pending
+from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 _SINCE = {

@@ -11,7 +11,7 @@ from kbroker.protocol.messages.list_partition_reassignments import (
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

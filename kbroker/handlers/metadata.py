@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kbroker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from kbroker.errors import ApiError, describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps, each, lazily
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -23,13 +20,15 @@ from kbroker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kbroker.storage.pending import Pending
-from kbroker.topics import INTERNAL_TOPICS, check_name
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, each, lazily
+from kbroker.security.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from kbroker.topics.registry import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.topics import Topic
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
 
 _NO_ID = bytes(16)
 _FIRST_WITH_TOPIC_IDS = 10

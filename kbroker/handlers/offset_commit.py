@@ -12,12 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.commit_grouping import CommitErrors
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
-from kbroker.coordinators.steps import wait
-from kbroker.errors import describe
-from kbroker.joining import mapped
-from kbroker.long_requests import Steps, lazily
+from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
+from kbroker.pending import mapped, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -25,12 +22,14 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kbroker.repeated_commit import RepeatedCommits
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, lazily
+from kbroker.requests.repeated_commit import RepeatedCommits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_TOPIC_IDS = 10
 _NONE = ErrorCode.NONE

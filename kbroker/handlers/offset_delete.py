@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.offsets import DeleteResults
+from kbroker.coordinators.groups.offsets.manager import DeleteResults
 from kbroker.coordinators.groups.store import TopicPartition
-from kbroker.errors import describe
-from kbroker.joining import mapped
+from kbroker.pending import mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -15,11 +14,12 @@ from kbroker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.offsets import FetchResults
+from kbroker.coordinators.groups.offsets.manager import FetchResults
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
-from kbroker.errors import describe
-from kbroker.joining import join, mapped
-from kbroker.long_requests import Steps, each, lazily
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -28,11 +26,12 @@ from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps, each, lazily
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_GROUP_ERROR = 2
 _FIRST_WITH_GROUPS = 8

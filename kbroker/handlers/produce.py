@@ -12,34 +12,31 @@ from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from kbroker.coordinators.steps import wait
-from kbroker.dispatch import BadRequest, Unassigned
-from kbroker.errors import ApiError
-from kbroker.joining import join
-from kbroker.long_requests import Steps, holding
-from kbroker.produce_results import appended_at, refused, when_durable
-from kbroker.protocol.compression import ZSTD
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import Pending, join, wait
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from kbroker.protocol.record_batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
-from kbroker.protocol.record_errors import CorruptRecord, InvalidRecord, UnsupportedCompression
 from kbroker.protocol.records import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
-from kbroker.repeated_produce import RepeatedProduces
+from kbroker.protocol.records.batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
+from kbroker.protocol.records.compression import ZSTD
+from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord, UnsupportedCompression
+from kbroker.requests.dispatch import BadRequest, Unassigned
+from kbroker.requests.long_requests import Steps, holding
+from kbroker.requests.produce_results import appended_at, refused, when_durable
+from kbroker.requests.repeated_produce import RepeatedProduces
 from kbroker.storage.interface import Appended, TakesLong
-from kbroker.storage.pending import Pending
-from kbroker.topics import INTERNAL_TOPICS
-from kbroker.transactional_writes import Refusals, has_transactional_batches
+from kbroker.topics.registry import INTERNAL_TOPICS
+from kbroker.transactions.writes import Refusals, has_transactional_batches
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
     from kbroker.storage.interface import Log
-    from kbroker.topics import Topic
+    from kbroker.topics.registry import Topic
 
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_ZSTD = 7
@@ -253,7 +250,7 @@ def _log(broker: Broker, topic: Topic | None, name: str, partition: int, version
 def _batch(records: memoryview, version: int) -> memoryview:
     """The one batch that a partition's data holds, without what follows it and makes no batch."""
     if version < _FIRST_WITH_BATCHES:
-        from kbroker.protocol import legacy_records
+        from kbroker.protocol.records import legacy as legacy_records
 
         return memoryview(bytearray(legacy_records.up_convert(records)))
     size = _whole_batch(records)

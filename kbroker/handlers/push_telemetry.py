@@ -12,7 +12,7 @@ from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest, PushT
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(broker: Broker, request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.classic_protocol import SyncRequest, SyncResult
+from kbroker.coordinators.groups.classic.protocol import SyncRequest, SyncResult
 from kbroker.coordinators.groups.errors import InconsistentGroupProtocol
-from kbroker.joining import mapped
-from kbroker.long_requests import Steps, each
+from kbroker.pending import mapped
 from kbroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kbroker.requests.long_requests import Steps, each
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
-    from kbroker.storage.pending import Pending
+    from kbroker.pending import Pending
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

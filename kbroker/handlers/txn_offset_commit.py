@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import InvalidGroupId
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
-from kbroker.errors import describe
-from kbroker.long_requests import lazily
-from kbroker.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -26,12 +24,14 @@ from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kbroker.storage.pending import Pending
-from kbroker.transaction_errors import refusal_of_write
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import lazily
+from kbroker.transactions.errors import refusal_of_write
+from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_TRANSACTION_ABORTABLE = 4
 _FIRST_THAT_ADDS = 5

@@ -13,7 +13,7 @@ from kbroker.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.errors import ApiError
-from kbroker.features import FeatureUpdate
-from kbroker.joining import mapped
+from kbroker.cluster.features import FeatureUpdate
+from kbroker.pending import Pending, mapped
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kbroker.storage.pending import Pending
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

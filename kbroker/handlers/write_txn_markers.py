@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.errors import describe
-from kbroker.joining import join
-from kbroker.long_requests import Steps
+from kbroker.pending import Pending, join
 from kbroker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -19,11 +17,12 @@ from kbroker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kbroker.storage.pending import Pending
+from kbroker.requests.errors import describe
+from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import RequestContext
+    from kbroker.requests.context import RequestContext
 
 
 def handle(

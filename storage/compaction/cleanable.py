@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kbroker.storage.config import MAX_LONG, LogConfig
 
 if TYPE_CHECKING:
-    from kbroker.storage.segment import Segment
+    from kbroker.storage.segments.segment import Segment
 
 
 class Cleanable(NamedTuple):

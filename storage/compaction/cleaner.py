@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from kbroker.protocol.records import BatchHeader, iter_spans, payload_of, read_header
 from kbroker.storage import names
-from kbroker.storage.batch_scan import scan
 from kbroker.storage.compaction.batch_filter import BatchFilter, LastOfProducer
 from kbroker.storage.compaction.jobs import (
     CleaningJob,
@@ -22,12 +21,13 @@ from kbroker.storage.compaction.jobs import (
 )
 from kbroker.storage.compaction.offset_map import OffsetMap
 from kbroker.storage.compaction.transactions import CleanedTransactions
-from kbroker.storage.descriptors import Descriptors
 from kbroker.storage.errors import StorageError
-from kbroker.storage.file_segment import FileSegment
 from kbroker.storage.files import Files
-from kbroker.storage.segment import MAX_RELATIVE_OFFSET
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.partition.transaction_index import AbortedEntry
+from kbroker.storage.recovery.batch_scan import scan
+from kbroker.storage.segments.descriptors import Descriptors
+from kbroker.storage.segments.file_segment import FileSegment
+from kbroker.storage.segments.segment import MAX_RELATIVE_OFFSET
 
 # So that putting one cleaned segment in place stays a matter of a few hundred renames.
 _MOST_SOURCES = 64

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from kbroker.pending import Pending
 from kbroker.storage import names
-from kbroker.storage.checkpointer import Checkpointer
 from kbroker.storage.compaction.cleanable import Cleanable, find_cleanable, first_dirty_offset
 from kbroker.storage.compaction.jobs import (
     CleaningJob,
@@ -31,12 +31,12 @@ from kbroker.storage.compaction.jobs import (
 )
 from kbroker.storage.compaction.runner import Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
+from kbroker.storage.durability.checkpointer import Checkpointer
+from kbroker.storage.durability.flusher import Flusher
 from kbroker.storage.errors import StorageError
-from kbroker.storage.file_segment import FileSegment
-from kbroker.storage.flusher import Flusher
-from kbroker.storage.log import PartitionLog
-from kbroker.storage.log_context import LogContext
-from kbroker.storage.pending import Pending
+from kbroker.storage.partition.log import PartitionLog
+from kbroker.storage.partition.log_context import LogContext
+from kbroker.storage.segments.file_segment import FileSegment
 
 logger = logging.getLogger("kbroker.storage")
 

@@ -12,8 +12,8 @@ import os
 
 from kbroker.protocol.records import RecordError
 from kbroker.storage import names
-from kbroker.storage.batch_scan import scan
 from kbroker.storage.files import Files
+from kbroker.storage.recovery.batch_scan import scan
 
 logger = logging.getLogger("kbroker.storage")
 

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable
 
 from kbroker.protocol.records import BatchHeader, ControlType, parse_control
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.partition.transaction_index import AbortedEntry
 
 
 class CleanedTransactions:

@@ -18,7 +18,7 @@ from kbroker.catalog.journal import Journal
 from kbroker.catalog.stored import TRANSACTION_JOURNALS, transactions_are_stored
 from kbroker.catalog.transactions import CatalogTransactionStore
 from kbroker.coordinators.transactions.transaction import Transaction
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 from tests.catalog.small_disk import crash, fill_disk, make_room
 
 IDS = st.sampled_from(["a", "b", "c"])

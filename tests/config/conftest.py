@@ -8,7 +8,7 @@ import pytest
 
 from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
 from kbroker.config.settings import Settings
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 class Topics:

@@ -9,8 +9,7 @@ import pytest
 from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 
 from .conftest import FakeBroker, SlowStore
 from .refusals import REFUSALS

@@ -13,8 +13,7 @@ from kbroker.config.dynamic import MemoryConfigStore
 from kbroker.config.errors import SettingError
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
-from kbroker.errors import ApiError
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 
 from .conftest import FakeBroker
 

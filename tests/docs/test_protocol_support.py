@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from docs import protocol_support
-from kbroker.apis import APIS
 from kbroker.protocol.message import schema_of
 from kbroker.protocol.messages import API_NAMES, request_type
+from kbroker.requests.apis import APIS
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.control import Control
+from kbroker.control.port import Control
 from kbroker.testing import KafkaBroker, Record, Request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()

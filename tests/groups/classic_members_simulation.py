@@ -24,9 +24,9 @@ from kbroker.coordinators.groups.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 HEARTBEAT_INTERVAL_MS = 3_000
 PROTOCOLS = (("roundrobin", subscription("orders")),)

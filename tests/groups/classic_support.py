@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbroker.coordinators.groups.classic_group import ClassicGroup
-from kbroker.coordinators.groups.classic_protocol import (
+from kbroker.coordinators.groups.classic.group import ClassicGroup
+from kbroker.coordinators.groups.classic.protocol import (
     JoinRequest,
     JoinResult,
     LeaveResult,
@@ -17,8 +17,8 @@ from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
 from kbroker.coordinators.groups.errors import GroupError, MemberIdRequired
 from kbroker.coordinators.groups.store import GroupStore, MemoryGroupStore
+from kbroker.pending import Pending
 from kbroker.protocol.consumer_protocol import ConsumerProtocolSubscription, write
-from kbroker.storage.pending import Pending
 
 GROUP = "group"
 RANGE = (("range", b"metadata"),)

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from kbroker.coordinators.groups.consumer_group import ConsumerGroup
-from kbroker.coordinators.groups.consumer_groups import ConsumerGroups
-from kbroker.coordinators.groups.consumer_member import owned_partitions
-from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest, HeartbeatResult
-from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.groups import ConsumerGroups
+from kbroker.coordinators.groups.consumer.member import owned_partitions
+from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import RebalanceInProgress
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.store import GroupStore, MemoryGroupStore
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 Names = dict[str, set[int]]
 

@@ -8,22 +8,23 @@ from typing import Any
 
 from consumer_support import FakeTopics, Names
 
-from kbroker.coordinators.groups.classic_group import ClassicGroup
-from kbroker.coordinators.groups.classic_protocol import (
+from kbroker.coordinators.groups.classic.group import ClassicGroup
+from kbroker.coordinators.groups.classic.protocol import (
     JoinRequest,
     JoinResult,
     LeavingMember,
     SyncRequest,
     SyncResult,
 )
-from kbroker.coordinators.groups.consumer_group import ConsumerGroup
-from kbroker.coordinators.groups.consumer_member import owned_partitions
-from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest, HeartbeatResult
-from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.member import owned_partitions
+from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import MemberIdRequired
 from kbroker.coordinators.groups.store import MemoryGroupStore
+from kbroker.pending import Pending
 from kbroker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -31,7 +32,6 @@ from kbroker.protocol.consumer_protocol import (
     read_assignment,
     write,
 )
-from kbroker.storage.pending import Pending
 
 IDS = count(1)
 

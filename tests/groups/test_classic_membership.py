@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from classic_support import GROUP, RANGE, Simulation, SlowStore, failure, subscription
 
-from kbroker.coordinators.groups.classic_protocol import LeavingMember
+from kbroker.coordinators.groups.classic.protocol import LeavingMember
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,

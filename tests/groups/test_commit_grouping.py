@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kbroker.coordinators.groups.commit_grouping import LINGER_MS, Commit, CommitGrouping
+from kbroker.coordinators.groups.offsets.commit_grouping import LINGER_MS, Commit, CommitGrouping
 from kbroker.coordinators.groups.store import CommittedOffset, MemoryGroupStore, TopicPartition
 from kbroker.coordinators.timers import Timers
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 PARTITION = TopicPartition("orders", 0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from consumer_support import FakeTopics, World
 
-from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.errors import (
     FencedInstanceId,
     FencedMemberEpoch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from consumer_support import FakeTopics, World
 
-from kbroker.coordinators.groups.consumer_group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.errors import (
     NonEmptyGroup,
     StaleMemberEpoch,

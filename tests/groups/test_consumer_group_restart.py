@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from consumer_support import FakeTopics, World
 
-from kbroker.coordinators.groups.consumer_requests import HeartbeatRequest
+from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
 from kbroker.coordinators.groups.store import MemoryGroupStore, State
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 @pytest.fixture

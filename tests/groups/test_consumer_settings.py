@@ -10,7 +10,7 @@ import pytest
 from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
-from kbroker.groups import ConsumerSettings
+from kbroker.groups.opening import ConsumerSettings
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from migration_support import Broker, Classic, encoded
 
-from kbroker.coordinators.groups.classic_group import ClassicGroup
-from kbroker.coordinators.groups.classic_protocol import JoinRequest, JoinResult, LeavingMember, SyncRequest
-from kbroker.coordinators.groups.consumer_settings import MigrationPolicy
+from kbroker.coordinators.groups.classic.group import ClassicGroup
+from kbroker.coordinators.groups.classic.protocol import JoinRequest, JoinResult, LeavingMember, SyncRequest
+from kbroker.coordinators.groups.consumer.settings import MigrationPolicy
 from kbroker.coordinators.groups.errors import (
     FencedInstanceId,
     GroupIdNotFound,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from migration_support import Broker, Classic
 
-from kbroker.coordinators.groups.classic_group import ClassicGroup
+from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,

@@ -6,8 +6,8 @@ import pytest
 from classic_support import GROUP, Simulation, SlowStore, failure
 from test_offsets import DAY_MS, ORDERS, PAYMENTS, commit, committed
 
-from kbroker.coordinators.groups.commit_grouping import FOLD_MS
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
+from kbroker.coordinators.groups.offsets.commit_grouping import FOLD_MS
 from kbroker.coordinators.groups.store import MemoryGroupStore
 
 

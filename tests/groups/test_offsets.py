@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from classic_support import GROUP, RANGE, FakeTopics, Simulation, SlowStore, failure, subscription
 
-from kbroker.coordinators.groups.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -21,7 +20,8 @@ from kbroker.coordinators.groups.errors import (
     UnknownTopicOrPartition,
     UnstableOffsetCommit,
 )
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

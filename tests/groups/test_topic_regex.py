@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.coordinators.groups.consumer.topic_regex import (
+    MAX_PATTERN_LENGTH,
+    matching_topics,
+    validate_regex,
+)
 from kbroker.coordinators.groups.errors import InvalidRegularExpression
-from kbroker.coordinators.groups.topic_regex import MAX_PATTERN_LENGTH, matching_topics, validate_regex
 
 TOPICS = ["orders", "orders-eu", "payments", "my.orders"]
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from kbroker.apis import BY_KEY
 from kbroker.broker import Broker
-from kbroker.budget import Budget
 from kbroker.catalog.database import Database
 from kbroker.config.settings import Settings
-from kbroker.dispatch import parse
+from kbroker.network.budget import Budget
+from kbroker.pending import Pending
 from kbroker.protocol.codec import decode, encode_bytes
 from kbroker.protocol.headers import (
     RequestHeader,
@@ -21,12 +20,13 @@ from kbroker.protocol.headers import (
     request_header_version,
     response_header_version,
 )
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
+from kbroker.requests.apis import BY_KEY
+from kbroker.requests.dispatch import parse
 from kbroker.storage.memory import MemoryDirectory
-from kbroker.storage.pending import Pending
 from kbroker.storage.worker import InlineWorker
-from kbroker.topics import Topic
+from kbroker.topics.registry import Topic
 
 NOW_MS = 1_700_000_000_000
 
@@ -39,7 +39,7 @@ class Peer:
     client_software: tuple[str, str] | None = None
 
 
-class ManualTimers:
+class ManualScheduler:
     """Callbacks that wait until a test calls them."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Cluster:
         self.now_ms = NOW_MS
         self.database = Database(None)
         self.logs = MemoryDirectory()
-        self.timers = ManualTimers()
+        self.scheduler = ManualScheduler()
         self.peer = Peer()
         self.broker = self.start(settings)
 
@@ -71,7 +71,7 @@ class Cluster:
             self.database,
             self.logs,
             worker=InlineWorker(),
-            timers=self.timers,
+            scheduler=self.scheduler,
             budget=Budget(1 << 30),
             clock=lambda: self.now_ms,
         )

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from kbroker.errors import ApiError
 from kbroker.handlers.alter_replica_log_dirs import refuse
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,

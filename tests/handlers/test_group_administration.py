@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.coordinators.groups.classic_protocol import JoinRequest
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.classic.protocol import JoinRequest
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.delete_groups import DeleteGroupsRequest
 from kbroker.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.coordinators.groups.offsets import CommitRequest, NewOffset
+from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,

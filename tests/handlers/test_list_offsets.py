@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -12,7 +13,6 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kbroker.storage.interface import TimestampOffset
-from kbroker.storage.pending import Pending
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 T = 1_699_999_000_000

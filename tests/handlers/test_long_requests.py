@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kbroker.apis import APIS, Api
-from kbroker.dispatch import LongRequest
-from kbroker.long_requests import LongRequests, Steps
+from kbroker.pending import Pending
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.headers import RequestHeader, request_header_version
-from kbroker.storage.pending import Pending
+from kbroker.requests.apis import APIS, Api
+from kbroker.requests.dispatch import LongRequest
+from kbroker.requests.long_requests import LongRequests, Steps
 from tests.handlers.conftest import Cluster
 from tests.server.largest_requests import Filler
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest
 from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kbroker.storage.pending import Pending
 from tests.handlers.conftest import Cluster
 
 NONE, UNKNOWN = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -74,7 +74,7 @@ def test_a_topic_whose_creation_or_deletion_is_not_stored_yet_is_unknown(
     stored: Pending[None] = Pending()
     if change == "delete":
         topic = cluster.create("t")
-    monkeypatch.setattr(f"kbroker.topics.rows.{change}", lambda *_: stored)
+    monkeypatch.setattr(f"kbroker.topics.registry.rows.{change}", lambda *_: stored)
     if change == "delete":
         cluster.broker.topics.delete(topic)
     else:

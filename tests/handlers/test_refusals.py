@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kbroker.apis import APIS
 from kbroker.protocol.codec import decode, encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages import request_type, response_type
@@ -18,7 +17,8 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from kbroker.refusals import refusal
+from kbroker.requests.apis import APIS
+from kbroker.requests.refusals import refusal
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

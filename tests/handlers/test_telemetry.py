@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kbroker import telemetry_files
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -19,6 +18,7 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest
+from kbroker.telemetry import files as telemetry_files
 
 TELEMETRY_KEYS = {71, 72}
 CLIENT_METRICS = 16

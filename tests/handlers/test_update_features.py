@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
+from kbroker.cluster.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kbroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -88,7 +88,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     for needed in (
         "protocol/codec.py",
         "protocol/messages/produce.py",
-        "storage/log.py",
+        "storage/partition/log.py",
         "py.typed",
         "testing/plugin.py",
         "docs/configuration.md",

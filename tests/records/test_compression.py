@@ -13,7 +13,7 @@ from aiokafka import codec as aiokafka_codec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.protocol.compression import (
+from kbroker.protocol.records.compression import (
     CODEC_NAMES,
     DEFAULT_LEVELS,
     GZIP,
@@ -25,13 +25,13 @@ from kbroker.protocol.compression import (
     compress,
     decompress,
 )
-from kbroker.protocol.legacy_lz4 import compress_legacy_lz4, decompress_legacy_lz4
-from kbroker.protocol.record_errors import (
+from kbroker.protocol.records.errors import (
     CorruptRecord,
     DecompressedTooLarge,
     RecordError,
     UnsupportedCompression,
 )
+from kbroker.protocol.records.legacy_lz4 import compress_legacy_lz4, decompress_legacy_lz4
 from tests.records.record_strategies import CODECS
 
 COMPRESSING = (GZIP, SNAPPY, LZ4, ZSTD)

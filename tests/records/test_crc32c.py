@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.protocol import crc32c as module
-from kbroker.protocol.crc32c import crc32c
+from kbroker.protocol.records import crc32c as module
+from kbroker.protocol.records.crc32c import crc32c
 
 
 def test_the_published_check_value() -> None:

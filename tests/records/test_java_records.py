@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbroker.protocol import compression
 from kbroker.protocol.records import (
     Record,
     build_batch,
+    compression,
     iter_records,
     stamp_append_time,
     validate_batch,

@@ -12,14 +12,6 @@ from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
-from kbroker.protocol import compression
-from kbroker.protocol.legacy_records import (
-    build_message_set,
-    down_convert,
-    iter_message_set,
-    iter_messages,
-    up_convert,
-)
 from kbroker.protocol.records import (
     NO_TIMESTAMP,
     ControlType,
@@ -31,11 +23,19 @@ from kbroker.protocol.records import (
     UnsupportedCompression,
     build_batch,
     build_control_batch,
+    compression,
     iter_records,
     read_header,
     stamp_append_time,
     validate_batch,
     validate_records,
+)
+from kbroker.protocol.records.legacy import (
+    build_message_set,
+    down_convert,
+    iter_message_set,
+    iter_messages,
+    up_convert,
 )
 from tests.records.java_records import JavaRecords
 from tests.records.record_strategies import LEGACY_CODECS, at_offsets, plain_record_lists, record_lists

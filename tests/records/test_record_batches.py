@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.protocol import compression
-from kbroker.protocol.record_batch import assemble_batch
 from kbroker.protocol.records import (
     BATCH_OVERHEAD,
     CREATE_TIME,
@@ -24,6 +22,7 @@ from kbroker.protocol.records import (
     batch_size_at,
     build_batch,
     check_crc,
+    compression,
     increment_sequence,
     iter_batches,
     iter_records,
@@ -34,6 +33,7 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_stored_batch,
 )
+from kbroker.protocol.records.batch import assemble_batch
 from tests.records.record_strategies import CODECS, at_offsets, record_lists
 
 RECORDS = [Record(1000, b"a", b"1"), Record(1002, b"b", b"2"), Record(1001, None, None)]

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.protocol.record_batch import assemble_batch
-from kbroker.protocol.record_codec import encode_varint
 from kbroker.protocol.records import (
     BATCH_OVERHEAD,
     DecompressedTooLarge,
@@ -24,6 +22,8 @@ from kbroker.protocol.records import (
     validate_batch,
     validate_records,
 )
+from kbroker.protocol.records.batch import assemble_batch
+from kbroker.protocol.records.codec import encode_varint
 from tests.records.record_strategies import CODECS, at_offsets, record_lists
 
 RECORDS = [Record(1000, b"a", b"1", (("h", b"x"),)), Record(1002, b"b", None), Record(1001, None, b"3")]

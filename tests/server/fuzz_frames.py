@@ -12,13 +12,12 @@ import struct
 from random import Random
 from typing import Any
 
-from kbroker.apis import APIS, Api
 from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.headers import RequestHeader, request_header_version
 from kbroker.protocol.message import Field, schema_of
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
 from kbroker.protocol.types import (
     BOOL,
     BYTES,
@@ -34,6 +33,7 @@ from kbroker.protocol.types import (
     UUID,
     Array,
 )
+from kbroker.requests.apis import APIS, Api
 
 BITS = {INT8: 8, INT16: 16, INT32: 32, INT64: 64, UINT16: 16, UINT32: 32}
 SIGNED = (INT8, INT16, INT32, INT64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from unittest.mock import Mock
 
-from kbroker.budget import Budget
-from kbroker.connection import SCRATCH_BYTES, Connection
-from kbroker.frame_buffers import FrameBuffers
+from kbroker.network.budget import Budget
+from kbroker.network.connection import SCRATCH_BYTES, Connection
+from kbroker.network.frame_buffers import FrameBuffers
 
 LIMIT = 1000_000
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kbroker.budget import Budget
+from kbroker.network.budget import Budget
 
 
 def test_what_fits_overtakes_what_does_not() -> None:

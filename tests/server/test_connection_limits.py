@@ -6,7 +6,7 @@ import pytest
 
 from kbroker.config.definition import InvalidConfig
 from kbroker.config.settings import Settings
-from kbroker.connection_limits import ConnectionLimits
+from kbroker.network.connection_limits import ConnectionLimits
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.storage.worker import InlineWorker
 from tests.support.raw_client import Closed

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from kbroker.protocol import compression
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -18,8 +17,8 @@ from kbroker.protocol.messages.create_topics import (
 )
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.record_batch import iter_batches
-from kbroker.protocol.records import Record, build_batch, iter_records
+from kbroker.protocol.records import Record, build_batch, compression, iter_records
+from kbroker.protocol.records.batch import iter_batches
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.freed_memory import GIVE_BACK_SECONDS, pause_after
+from kbroker.network.freed_memory import GIVE_BACK_SECONDS, pause_after
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

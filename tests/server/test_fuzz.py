@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.apis import APIS
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
+from kbroker.requests.apis import APIS
 from tests.server.fuzz_frames import Frames
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess

@@ -14,15 +14,15 @@ import pytest
 import zstandard
 
 from kbroker.protocol.codec import encode_bytes
-from kbroker.protocol.crc32c import crc32c
 from kbroker.protocol.errors import ErrorCode
-from kbroker.protocol.legacy_records import build_message_set
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kbroker.protocol.messages.metadata import MetadataRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
+from kbroker.protocol.records.crc32c import crc32c
+from kbroker.protocol.records.legacy import build_message_set
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 

@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kbroker import long_requests
-from kbroker.budget import Budget
-from kbroker.coordinators.steps import wait
-from kbroker.long_requests import LongRequests, Steps, at_once, each, holding, lazily
-from kbroker.storage.pending import Pending
+from kbroker.network.budget import Budget
+from kbroker.pending import Pending, wait
+from kbroker.requests import long_requests
+from kbroker.requests.long_requests import LongRequests, Steps, at_once, each, holding, lazily
 
 SLICE = 10  # looks at the clock
 

@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kbroker.outgoing import Outgoing
-from kbroker.storage.file_range import FileRange
+from kbroker.network.outgoing import Outgoing
 from kbroker.storage.files import Files
+from kbroker.storage.segments.file_range import FileRange
 from kbroker.storage.worker import InlineWorker
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbroker.dispatch import parse
 from kbroker.handlers import offset_commit
+from kbroker.pending import Pending
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader
@@ -29,13 +29,13 @@ from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.messages.sync_group import SyncGroupRequest
 from kbroker.protocol.records import Record, build_batch
-from kbroker.storage.pending import Pending
+from kbroker.requests.dispatch import parse
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import Peer
+    from kbroker.requests.context import Peer
 
 PARTITIONS = 3
 names = (f"name-{number:05}" for number in itertools.count())

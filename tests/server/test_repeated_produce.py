@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbroker import repeated_produce
-from kbroker.dispatch import parse
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import RequestHeader
@@ -35,13 +33,15 @@ from kbroker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kbroker.protocol.records import Record, build_batch
+from kbroker.requests import repeated_produce
+from kbroker.requests.dispatch import parse
 from kbroker.storage.interface import Appended
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.context import Peer
+    from kbroker.requests.context import Peer
 
 PARTITIONS = 3
 names = (f"topic-{number:05}" for number in itertools.count())

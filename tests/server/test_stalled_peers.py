@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.budget import Budget
-from kbroker.stalled_peers import MIN_BYTES, PERIOD_MS, StalledPeers
+from kbroker.network.budget import Budget
+from kbroker.network.stalled_peers import MIN_BYTES, PERIOD_MS, StalledPeers
 
 
 class Peer:

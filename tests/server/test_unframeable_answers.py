@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kbroker import dispatch
 from kbroker.config.settings import Settings
 from kbroker.handlers import list_groups
+from kbroker.pending import Pending
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kbroker.requests import dispatch
 from kbroker.server import Server
-from kbroker.storage.pending import Pending
 from tests.support.raw_client import Closed, RawClient
 
 GOOD = ListGroupsResponse(groups=[ListedGroup(group_id="group", protocol_type="consumer")])

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from kbroker.pending import Pending
 from kbroker.protocol.records import (
     ControlType,
     Record,
@@ -23,7 +24,6 @@ from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
 from kbroker.storage.interface import Directory, Log, Slice
 from kbroker.storage.memory import MemoryDirectory
-from kbroker.storage.pending import Pending
 from kbroker.storage.worker import InlineWorker, Worker
 
 NOW = 1_700_000_000_000

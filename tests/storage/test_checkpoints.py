@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.storage import flusher
-from kbroker.storage.checkpoints import Offsets, decode
+from kbroker.storage.durability import flusher
+from kbroker.storage.durability.checkpoints import Offsets, decode
 
 from .faults import QuickFiles
 from .support import NOW, ManualWorker, Storage, batch, idempotent

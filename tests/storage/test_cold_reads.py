@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.storage.errors import LogDeleted, LogFenced, OffsetOutOfRange
 from kbroker.storage.files import Files, OpenFile, WouldBlock
 from kbroker.storage.interface import Buffer, Log, Slice
-from kbroker.storage.pending import Pending
 
 from .support import NOW, TOPIC_ID, ManualWorker, Storage, batch, records_in
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from kbroker.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import LogConfig
 

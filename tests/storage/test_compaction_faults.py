@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbroker.storage.errors import StorageError
-from kbroker.storage.log import PartitionLog
+from kbroker.storage.partition.log import PartitionLog
 
 from .compacting import Compacting, compacted
 from .faults import Crash, FaultyFiles, QuickFiles

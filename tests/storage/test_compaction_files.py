@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from kbroker.storage import checkpoints, names
+from kbroker.pending import Pending
+from kbroker.storage import names
 from kbroker.storage.compaction.cleaner import group_segments
 from kbroker.storage.compaction.jobs import CleaningJob, SegmentToClean
 from kbroker.storage.compaction.offset_map import OffsetMap
 from kbroker.storage.compaction.runner import InlineRunner, ProcessRunner
 from kbroker.storage.directory import LogDirectory
+from kbroker.storage.durability import checkpoints
 from kbroker.storage.files import Files, WouldBlock
-from kbroker.storage.log import PartitionLog
-from kbroker.storage.pending import Pending
+from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.worker import InlineWorker
 
 from .compacting import BACKOFF_MS, SETTINGS, Compacting, compacted

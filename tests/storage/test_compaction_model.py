@@ -19,7 +19,7 @@ from kbroker.storage.config import DirectoryConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import OpenFile
 from kbroker.storage.interface import Buffer
-from kbroker.storage.log import PartitionLog
+from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.worker import InlineWorker
 
 from .compacting import AheadRunner, compacted, keyed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.storage.checkpoints import decode
 from kbroker.storage.config import LogConfig
 from kbroker.storage.directory import LogDirectory
+from kbroker.storage.durability.checkpoints import decode
 from kbroker.storage.errors import (
     CorruptDirectory,
     DirectoryLocked,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.storage import flusher
+from kbroker.storage.durability import flusher
 from kbroker.storage.errors import DiskFull, LogFenced
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.interface import Buffer

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.storage import checkpoints, leader_epochs, names, producer_snapshot, transaction_index
-from kbroker.storage.descriptors import Descriptors, LazyFile
+from kbroker.storage import names
+from kbroker.storage.durability import checkpoints
 from kbroker.storage.files import Files
-from kbroker.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index
-from kbroker.storage.leader_epochs import LeaderEpochs
+from kbroker.storage.partition import leader_epochs, producer_snapshot, transaction_index
+from kbroker.storage.partition.leader_epochs import LeaderEpochs
+from kbroker.storage.partition.producer_state import BatchMetadata, ProducerEntry
+from kbroker.storage.partition.snapshots import Snapshots
+from kbroker.storage.partition.transaction_index import AbortedEntry
 from kbroker.storage.partition_metadata import read_partition_metadata, write_partition_metadata
-from kbroker.storage.producer_state import BatchMetadata, ProducerEntry
-from kbroker.storage.snapshots import Snapshots
-from kbroker.storage.transaction_index import AbortedEntry
+from kbroker.storage.segments.descriptors import Descriptors, LazyFile
+from kbroker.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY, Index
 
 from .support import storage_settings
 

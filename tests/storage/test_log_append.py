@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.protocol import compression
-from kbroker.protocol.record_batch import assemble_batch
-from kbroker.protocol.record_errors import RecordError
 from kbroker.protocol.records import (
     CREATE_TIME,
     CorruptRecord,
@@ -14,8 +11,11 @@ from kbroker.protocol.records import (
     Record,
     UnsupportedCompression,
     build_batch,
+    compression,
     read_header,
 )
+from kbroker.protocol.records.batch import assemble_batch
+from kbroker.protocol.records.errors import RecordError
 from kbroker.storage.errors import InvalidTimestamp, RecordListTooLarge, RecordTooLarge
 from kbroker.storage.interface import Log
 
@@ -177,8 +177,8 @@ def test_what_recompression_makes_too_large_is_refused(storage: Storage) -> None
 
 
 def test_an_unknown_codec_is_refused(log: Log) -> None:
-    from kbroker.protocol.record_batch import assemble_batch
     from kbroker.protocol.records import BatchHeader
+    from kbroker.protocol.records.batch import assemble_batch
 
     header: BatchHeader = read_header(bytes(batch()))
     strange = assemble_batch(header._replace(attributes=5), bytes(batch())[61:])

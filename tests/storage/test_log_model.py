@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.directory import LogDirectory
-from kbroker.storage.log import PartitionLog
+from kbroker.storage.partition.log import PartitionLog
 
 from .faults import VolatileFiles
 from .support import (

@@ -7,7 +7,7 @@ import pytest
 from kbroker.protocol.records import Record, build_batch
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.memory import MemoryDirectory
-from kbroker.storage.producer_limit import CHECK_INTERVAL_MS
+from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS
 
 NOW_MS = 1_700_000_000_000
 LIMIT = 100

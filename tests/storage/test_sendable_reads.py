@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbroker.protocol.records import iter_batches
-from kbroker.storage.file_range import FileRange
 from kbroker.storage.files import OpenFile, WouldBlock
 from kbroker.storage.interface import Buffer, Log, Slice
+from kbroker.storage.segments.file_range import FileRange
 
 from .faults import QuickFiles
 from .support import NOW, Storage, batch, now_or, read, transactional

@@ -18,7 +18,7 @@ import pytest
 from kbroker.storage.errors import Shortage, StorageError
 from kbroker.storage.files import OpenFile
 from kbroker.storage.interface import Appended
-from kbroker.storage.log import PartitionLog
+from kbroker.storage.partition.log import PartitionLog
 
 from .faults import FaultyFiles
 from .support import NOW, Storage, batch, contents, read, transactional

@@ -7,7 +7,6 @@ import socket
 import struct
 from typing import Any, Self
 
-from kbroker.apis import BY_KEY
 from kbroker.protocol.codec import decode, encode_bytes
 from kbroker.protocol.headers import (
     RequestHeader,
@@ -16,6 +15,7 @@ from kbroker.protocol.headers import (
     response_header_version,
 )
 from kbroker.protocol.message import schema_of
+from kbroker.requests.apis import BY_KEY
 
 
 class Closed(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kbroker.long_requests import Steps
+from kbroker.requests.long_requests import Steps
 
 
 def result_of(steps: Steps[Any]) -> Any:

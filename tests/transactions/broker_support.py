@@ -7,6 +7,7 @@ from typing import Any
 from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
 from kbroker.coordinators.transactions.environment import TransactionEnvironment
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kbroker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -24,11 +25,10 @@ from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import ControlType, build_batch, iter_batches, iter_records, parse_control
+from kbroker.protocol.records.codec import Record
 from kbroker.storage.interface import Log, Slice
-from kbroker.storage.pending import Pending
-from kbroker.transaction_markers import TransactionMarkers
+from kbroker.transactions.markers import TransactionMarkers
 from tests.handlers.conftest import Cluster
 
 from .support import SlowStore

@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 from kbroker.cli import main
-from kbroker.transaction_markers import TransactionMarkers
+from kbroker.transactions.markers import TransactionMarkers
 
 
 def die(*_: Any) -> Any:

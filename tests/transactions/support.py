@@ -14,7 +14,7 @@ from kbroker.coordinators.transactions.transaction import (
     Transaction,
     TransactionState,
 )
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 ID = "transactional-id"
 T0 = TopicPartition("topic", 0)

@@ -20,8 +20,8 @@ from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest
 from kbroker.protocol.messages.list_transactions import ListTransactionsRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess, eventually
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -19,7 +20,6 @@ from kbroker.protocol.messages.offset_commit import (
 )
 from kbroker.storage.errors import DiskFull
 from kbroker.storage.memory import MemoryLog
-from kbroker.storage.pending import Pending
 from tests.handlers.conftest import Cluster
 
 from .broker_support import (
@@ -282,7 +282,7 @@ def test_what_was_prepared_is_ended_by_the_next_start(
     client.produce("topic", b"b", partition=1)
     client.commit_offset("group", "topic", 5)
     with monkeypatch.context() as patch:
-        patch.setattr("kbroker.transaction_markers.TransactionMarkers._mark", _killed)
+        patch.setattr("kbroker.transactions.markers.TransactionMarkers._mark", _killed)
         with pytest.raises(Killed):
             client.end()
     cluster.broker = cluster.start({"node.id": "1"})

@@ -17,15 +17,15 @@ from typing import TypeVar
 import pytest
 
 from kbroker.broker import Broker
-from kbroker.budget import Budget
 from kbroker.catalog.database import Database
 from kbroker.catalog.journal import Journal
 from kbroker.config.settings import Settings
+from kbroker.network.budget import Budget
+from kbroker.pending import Pending
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
-from kbroker.storage.pending import Pending
 from kbroker.storage.worker import InlineWorker
-from tests.handlers.conftest import NOW_MS, Cluster, ManualTimers, Peer
+from tests.handlers.conftest import NOW_MS, Cluster, ManualScheduler, Peer
 from tests.storage.faults import Crash, FaultyFiles, QuickFiles
 
 from .broker_support import TransactionalClient, committed_values, fetched_offset
@@ -86,7 +86,7 @@ class FileCluster(Cluster):
         self.path = path
         self.files = files
         self.database = database
-        self.timers = ManualTimers()
+        self.scheduler = ManualScheduler()
         self.peer = Peer()
         self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
         self.broker = Broker(
@@ -94,7 +94,7 @@ class FileCluster(Cluster):
             database,
             self.logs,
             worker=InlineWorker(),
-            timers=self.timers,
+            scheduler=self.scheduler,
             budget=Budget(1 << 30),
             clock=lambda: self.now_ms,
         )
@@ -193,7 +193,7 @@ def steps(path: Path, version: int) -> tuple[range, range, range, list[str]]:
 def test_a_crash_at_any_step_leaves_whole_transactions(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kbroker.transactions.Journal", MortalJournal)
+    monkeypatch.setattr("kbroker.transactions.opening.Journal", MortalJournal)
     operations, writes, entries, names = steps(tmp_path / "counted", version)
     deaths: list[tuple[str, int]] = [("crash", number) for number in operations]
     deaths += [("torn", number) for number in operations if names[number].startswith("write")]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.offsets_partition import offsets_partition
+from kbroker.transactions.offsets_partition import offsets_partition
 
 
 @pytest.mark.parametrize(

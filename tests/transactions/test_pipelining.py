@@ -10,8 +10,8 @@ from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from kbroker.protocol.messages.end_txn import EndTxnRequest
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kbroker.protocol.record_codec import Record
 from kbroker.protocol.records import build_batch
+from kbroker.protocol.records.codec import Record
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess
 

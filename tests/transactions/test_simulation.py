@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest
 from kbroker.protocol.records import ControlType, iter_batches, iter_records, parse_control
 from kbroker.storage.errors import DiskFull
 from kbroker.storage.interface import Slice
 from kbroker.storage.memory import MemoryLog
-from kbroker.storage.pending import Pending
 from tests.handlers.conftest import Cluster
 
 from .broker_support import TransactionalClient, fetched_offset, produce_error, use_slow_store

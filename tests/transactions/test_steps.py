@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbroker.coordinators.steps import Steps, Turns, run, wait
-from kbroker.storage.pending import Pending
+from kbroker.coordinators.turns import Turns
+from kbroker.pending import Pending, Steps, run, wait
 
 
 def test_a_sequence_goes_on_when_what_it_waits_for_is_there() -> None:

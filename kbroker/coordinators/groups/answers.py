@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, TypeVar
 
 from kbroker.coordinators.groups.errors import GroupError
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 T = TypeVar("T")
 

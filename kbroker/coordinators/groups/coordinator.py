@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from kbroker.coordinators.groups.classic_group import ClassicGroup
-from kbroker.coordinators.groups.classic_protocol import (
+from kbroker.coordinators.groups.classic.group import ClassicGroup
+from kbroker.coordinators.groups.classic.protocol import (
     NO_MEMBER_ID,
     GroupDescription,
     JoinRequest,
@@ -26,9 +26,9 @@ from kbroker.coordinators.groups.classic_protocol import (
     SyncRequest,
     SyncResult,
 )
-from kbroker.coordinators.groups.consumer_group import ConsumerGroup
-from kbroker.coordinators.groups.consumer_groups import ConsumerGroups
-from kbroker.coordinators.groups.consumer_settings import ConsumerGroupSettings, SettingsFor
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.groups import ConsumerGroups
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings, SettingsFor
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     GroupError,
@@ -40,8 +40,8 @@ from kbroker.coordinators.groups.errors import (
     UnknownMemberId,
 )
 from kbroker.coordinators.groups.group import Group
-from kbroker.coordinators.groups.offsets import OffsetManager
-from kbroker.storage.pending import Pending
+from kbroker.coordinators.groups.offsets.manager import OffsetManager
+from kbroker.pending import Pending
 
 _EXPIRY_KEY = ("offset-expiry",)
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 State = Mapping[str, Any]
 NO_TOPIC_ID = bytes(16)

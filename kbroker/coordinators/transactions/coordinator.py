@@ -22,7 +22,6 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from kbroker.coordinators.steps import Steps, Turns, wait
 from kbroker.coordinators.transactions.ending import is_already_done
 from kbroker.coordinators.transactions.environment import TransactionEnvironment
 from kbroker.coordinators.transactions.errors import (
@@ -46,7 +45,8 @@ from kbroker.coordinators.transactions.transaction import (
     TransactionState,
     is_exhausted,
 )
-from kbroker.storage.pending import Pending
+from kbroker.coordinators.turns import Turns
+from kbroker.pending import Pending, Steps, wait
 
 logger = logging.getLogger("kbroker.transactions")
 

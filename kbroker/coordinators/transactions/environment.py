@@ -11,7 +11,7 @@ from typing import Protocol
 from kbroker.coordinators.timers import Timers
 from kbroker.coordinators.transactions.store import TransactionStore
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 class Participants(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kbroker.coordinators.transactions.transaction import Transaction
-from kbroker.storage.pending import Pending
+from kbroker.pending import Pending
 
 
 class TransactionStore(Protocol):

@@ -1,0 +1,324 @@
+"""A consumer group (KIP-848): its members, the target they move to, and who holds which partition.
+
+Three epochs: `group_epoch` grows when members, subscriptions or subscribed topics change; `assignment_epoch`
+is the group epoch that the target was computed for; every member has its own, which catches up with it.
+
+    Empty        no members
+    Assigning    the target is older than the group epoch
+    Reconciling  not all members have reached the target
+    Stable       all have
+    Dead         deleted, or replaced by a classic group
+
+Invariants:
+- A partition has at most one holder: the member that has it assigned or pending revocation. `put` refuses a
+  second one.
+- `target` has an entry for members only. Each member with an instance id is in `static_members` under it.
+- What changed since the last `take_unsaved` is known, so that a heartbeat stores no more than it changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from kbroker.coordinators.groups.assignors.spec import TopicPartitions
+from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, PartitionEpochs
+from kbroker.coordinators.groups.consumer.subscriptions import Subscriptions
+from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.errors import (
+    FencedInstanceId,
+    GroupError,
+    IllegalGeneration,
+    NonEmptyGroup,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnsupportedVersion,
+)
+from kbroker.coordinators.groups.group import CheckPartition
+from kbroker.coordinators.groups.member_timers import MemberTimers
+from kbroker.coordinators.groups.store import CommittedOffset
+
+_FIRST_VERSION_WITH_MEMBER_EPOCH = 9
+
+
+class ConsumerGroup:
+    type = "consumer"
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str, env: GroupEnvironment) -> None:
+        self.group_id = group_id
+        self.timers = MemberTimers(env.timers, group_id)
+        self.group_epoch = 1  # a member is never in epoch 0, which means joining
+        self.assignment_epoch = 0
+        self.assignment_timestamp_ms = 0
+        self.metadata_hash = 0
+        self.metadata_refresh_requested = True
+        self.members: dict[str, ConsumerGroupMember] = {}
+        self.static_members: dict[str, str] = {}
+        self.target: dict[str, TopicPartitions] = {}
+        self.subscriptions = Subscriptions(env.topics)
+        self.changed_ms = 0
+        """When anything last moved the group: an epoch, the target, a member's assignment."""
+        self._holders: dict[bytes, dict[int, str]] = {}
+        self._assignors: Counter[str] = Counter()
+        self._classic_members = 0
+        self._classic_protocols: Counter[str] = Counter()
+        self._reconciled = 0
+        self._unsaved: set[str] = set()
+        self._unsaved_group = True
+        self._closed = False
+
+    # what it is
+
+    @property
+    def state(self) -> str:
+        if self._closed:
+            return "Dead"
+        if not self.members:
+            return "Empty"
+        if self.group_epoch > self.assignment_epoch:
+            return "Assigning"
+        return "Stable" if self._reconciled == len(self.members) else "Reconciling"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def member_ids(self) -> Collection[str]:
+        return self.members.keys()
+
+    @property
+    def classic_member_count(self) -> int:
+        return self._classic_members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscriptions
+
+    def member(self, member_id: str) -> ConsumerGroupMember:
+        member = self.members.get(member_id)
+        if member is None:
+            raise UnknownMemberId(f"group {self.group_id} has no member {member_id}")
+        return member
+
+    def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def known_static_member(self, instance_id: str, member_id: str) -> ConsumerGroupMember:
+        """The member with this instance id, if it is the one that asks."""
+        member = self.static_member(instance_id)
+        if member is None:
+            raise UnknownMemberId(f"no member has the instance id {instance_id}")
+        if member.member_id != member_id:
+            raise FencedInstanceId(
+                f"the instance id {instance_id} belongs to {member.member_id} now, not to {member_id}"
+            )
+        return member
+
+    def preferred_assignor(self) -> str | None:
+        """The one that most members name."""
+        return self._assignors.most_common(1)[0][0] if self._assignors else None
+
+    def is_held_by_another(self, member_id: str, topic_id: bytes, partition: int) -> bool:
+        return self._holders.get(topic_id, {}).get(partition, member_id) != member_id
+
+    def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a classic member with these protocols has one in common with all classic members."""
+        if protocol_type != self.protocol_type:
+            return False
+        if self.is_empty:
+            return bool(names)
+        return any(self._classic_protocols[name] == self._classic_members for name in names)
+
+    def waits_for_others(self, member: ConsumerGroupMember) -> bool:
+        """Whether a partition of the member's target is still held by another."""
+        return any(
+            self.is_held_by_another(member.member_id, topic_id, partition)
+            for topic_id, partitions in self.target.get(member.member_id, {}).items()
+            for partition in partitions
+        )
+
+    # how it changes
+
+    def put(self, member: ConsumerGroupMember) -> None:
+        """Add the member, or replace the one with its id."""
+        old = self.members.get(member.member_id)
+        if old is member:
+            return
+        self._release(old)
+        self._hold(member.member_id, member.assigned)
+        self._hold(member.member_id, member.pending_revocation)
+        self.members[member.member_id] = member
+        self._count(old, member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._unsaved.add(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        old = self.members.pop(member_id)
+        self._release(old)
+        self._count(old, None)
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            del self.static_members[old.instance_id]
+        self.target.pop(member_id, None)
+        self._unsaved.add(member_id)
+
+    def replace_static(self, old: ConsumerGroupMember, new: ConsumerGroupMember) -> None:
+        """Another member id for the same instance: it takes over target and partitions."""
+        target = self.target.get(old.member_id, {})
+        self.remove(old.member_id)
+        self.target[new.member_id] = target
+        self.put(new)
+
+    def bump_epoch(self, now_ms: int) -> None:
+        self.group_epoch += 1
+        self.changed_ms = now_ms
+        self._unsaved_group = True
+
+    def refresh_metadata(self) -> bool:
+        """Take note of the subscribed topics as they are; whether they are others than before."""
+        self.metadata_refresh_requested = False
+        metadata_hash = self.subscriptions.metadata_hash()
+        if metadata_hash == self.metadata_hash:
+            return False
+        self.metadata_hash = metadata_hash
+        self._unsaved_group = True
+        return True
+
+    def set_target(self, target: Mapping[str, TopicPartitions], now_ms: int) -> None:
+        """The target for the present group epoch."""
+        for member_id in self.members:
+            partitions = target.get(member_id, {})
+            if self.target.get(member_id) != partitions:
+                self.target[member_id] = partitions
+                self._unsaved.add(member_id)
+        self.assignment_timestamp_ms = self.changed_ms = now_ms
+        self.set_assignment_epoch(self.group_epoch)
+
+    def set_assignment_epoch(self, assignment_epoch: int) -> None:
+        self.assignment_epoch = assignment_epoch
+        self._reconciled = sum(member.is_reconciled_to(assignment_epoch) for member in self.members.values())
+        self._unsaved_group = True
+
+    def take_unsaved(self) -> Collection[str] | None:
+        """The ids of the members whose state is new or gone; None if nothing has changed at all."""
+        if not self._unsaved and not self._unsaved_group:
+            return None
+        unsaved, self._unsaved, self._unsaved_group = self._unsaved, set(), False
+        return unsaved
+
+    def mark_unsaved(self, member_ids: Collection[str]) -> None:
+        self._unsaved.update(member_ids)
+        self._unsaved_group = True
+
+    # offsets
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        member_epoch: int,
+        *,
+        api_version: int,
+        transactional: bool = False,
+    ) -> CheckPartition | None:
+        """Who may commit. With an epoch behind the member's own, what the returned function lets through
+        (KIP-1251).
+        """
+        if member_epoch < 0 and self.is_empty:
+            return None
+        if transactional and member_epoch == -1 and not member_id and group_instance_id is None:
+            return None
+        member = self.member(member_id)
+        if (
+            not transactional
+            and not member.uses_classic_protocol
+            and api_version < _FIRST_VERSION_WITH_MEMBER_EPOCH
+        ):
+            raise UnsupportedVersion(
+                f"members of the consumer protocol commit from version {_FIRST_VERSION_WITH_MEMBER_EPOCH} on"
+            )
+        if member_epoch == member.member_epoch:
+            return None
+        if member_epoch > member.member_epoch:
+            raise _wrong_epoch(member, f"epoch {member_epoch} is newer than {member.member_epoch}")
+
+        def check_partition(topic_id: bytes | None, partition: int) -> None:
+            epoch = None if topic_id is None else member.assignment_epoch(topic_id, partition)
+            if epoch is None:
+                raise _wrong_epoch(member, f"partition {partition} is not assigned to the member")
+            if member_epoch < epoch:
+                raise _wrong_epoch(member, f"epoch {member_epoch} is older than the partition's {epoch}")
+
+        return check_partition
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.member_epoch:
+            raise _wrong_epoch(member, f"epoch {member_epoch} is not {member.member_epoch}")
+
+    def validate_delete(self) -> None:
+        if not self.is_empty:
+            raise NonEmptyGroup(f"the group {self.group_id} has members")
+
+    def validate_offset_delete(self) -> None:
+        """Always: what the group subscribes to is refused topic by topic."""
+
+    def offset_retention_start_ms(self, committed: CommittedOffset) -> int | None:
+        """From the commit, members or not: the offsets of subscribed topics do not expire anyway."""
+        return committed.commit_timestamp_ms
+
+    def offsets_committed(self, member_id: str, now_ms: int) -> None:
+        """A commit is no heartbeat here."""
+
+    def close(self, reason: GroupError) -> None:
+        """Nobody waits for an answer here: the next heartbeat finds out."""
+        self.timers.cancel_all(self.members)
+        self._closed = True
+
+    # internals
+
+    def _count(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
+        self.subscriptions.update(old, new)
+        for member, step in ((old, -1), (new, 1)):
+            if member is None:
+                continue
+            self._reconciled += step * member.is_reconciled_to(self.assignment_epoch)
+            if member.server_assignor is not None:
+                _add(self._assignors, member.server_assignor, step)
+            if member.classic is not None:
+                self._classic_members += step
+                for name, _ in member.classic.protocols:
+                    _add(self._classic_protocols, name, step)
+
+    def _hold(self, member_id: str, partitions: PartitionEpochs) -> None:
+        for topic_id, held in partitions.items():
+            holders = self._holders.setdefault(topic_id, {})
+            for partition in held:
+                if holders.setdefault(partition, member_id) != member_id:
+                    raise AssertionError(f"partition {partition} of {topic_id.hex()} has a second holder")
+
+    def _release(self, member: ConsumerGroupMember | None) -> None:
+        if member is None:
+            return
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, held in partitions.items():
+                holders = self._holders.get(topic_id, {})
+                for partition in held:
+                    holders.pop(partition, None)
+                if not holders:
+                    self._holders.pop(topic_id, None)
+
+
+def _add(counts: Counter[str], key: str, step: int) -> None:
+    counts[key] += step
+    if not counts[key]:
+        del counts[key]
+
+
+def _wrong_epoch(member: ConsumerGroupMember, problem: str) -> GroupError:
+    """The same mistake has the name that the member's protocol knows."""
+    return IllegalGeneration(problem) if member.uses_classic_protocol else StaleMemberEpoch(problem)

@@ -1,0 +1,75 @@
+"""The member that a ConsumerGroupHeartbeat speaks of: whether it may, and what the request says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, Owned
+from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
+from kbroker.coordinators.groups.errors import FencedMemberEpoch, UnreleasedInstanceId
+
+
+def find_or_make_member(
+    group: ConsumerGroup, member_id: str, request: HeartbeatRequest
+) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
+    """The member as it stands, and the static member in whose place it comes, if any."""
+    joins = request.member_epoch == 0
+    if request.instance_id is None:
+        if joins and member_id not in group.members:
+            return ConsumerGroupMember(member_id), None
+        member = group.member(member_id)
+    elif joins:
+        existing = group.static_member(request.instance_id)
+        if existing is None:
+            return group.members.get(member_id, ConsumerGroupMember(member_id)), None
+        if not existing.uses_classic_protocol and not existing.has_left_for_a_while:
+            raise UnreleasedInstanceId(
+                f"the instance id {request.instance_id} still belongs to {existing.member_id}"
+            )
+        return existing.replaced_by(member_id), existing
+    else:
+        member = group.known_static_member(request.instance_id, member_id)
+    _check_epoch(member, request.member_epoch, request.owned)
+    return member, None
+
+
+def _check_epoch(member: ConsumerGroupMember, member_epoch: int, owned: Owned | None) -> None:
+    """A member may be one epoch behind if it may have missed the answer that raised it.
+
+    Epoch 0 is a new start.
+    """
+    if member_epoch in (0, member.member_epoch):
+        return
+    missed_the_answer = (
+        member_epoch == member.previous_member_epoch
+        and member_epoch < member.member_epoch
+        and owned is not None
+        and member.holds_only(owned)
+    )
+    if not missed_the_answer:
+        raise FencedMemberEpoch(
+            f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all and join again"
+        )
+
+
+def brought_up_to_date(member: ConsumerGroupMember, request: HeartbeatRequest) -> ConsumerGroupMember:
+    """The member with what the request says of it; the same object if that is nothing new."""
+    said: dict[str, Any] = {
+        "instance_id": request.instance_id,
+        "rack_id": request.rack_id,
+        "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
+        "server_assignor": request.server_assignor,
+        "subscribed_topic_regex": request.subscribed_topic_regex,
+        "client_id": request.client_id,
+        "client_host": request.client_host,
+    }
+    if request.subscribed_topic_names is not None:
+        said["subscribed_topic_names"] = frozenset(request.subscribed_topic_names)
+    news = {
+        name: value for name, value in said.items() if value is not None and value != getattr(member, name)
+    }
+    if member.classic is not None:
+        news["classic"] = None
+    return replace(member, **news) if news else member

@@ -1,0 +1,18 @@
+"""The target assignment of a consumer group: its members and topics, put before an assignor."""
+
+from __future__ import annotations
+
+from kbroker.coordinators.groups.assignors import ASSIGNORS
+from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitions
+from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+
+
+def compute_target(group: ConsumerGroup, assignor: str) -> dict[str, TopicPartitions]:
+    same: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
+    specs: dict[str, MemberSpec] = {}
+    for member_id, member in group.members.items():
+        subscription = (member.subscribed_topic_names, member.subscribed_topic_regex)
+        if subscription not in same:
+            same[subscription] = group.subscriptions.topic_ids_of(member)
+        specs[member_id] = MemberSpec(same[subscription], group.target.get(member_id, {}), member.instance_id)
+    return ASSIGNORS[assignor](specs, group.subscriptions.partition_counts())

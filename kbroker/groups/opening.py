@@ -1,0 +1,134 @@
+"""The group coordinator, given what it needs of the broker: settings, topics, the catalog, time."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.catalog.groups import CatalogGroupStore
+from kbroker.catalog.journal import Journal
+from kbroker.catalog.stored import OFFSET_JOURNALS
+from kbroker.coordinators.deadlines import Deadlines
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
+from kbroker.coordinators.groups.coordinator import GroupCoordinator
+from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
+from kbroker.coordinators.timers import Timers
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.catalog.database import Database
+    from kbroker.config.settings import Settings
+    from kbroker.topics.registry import Topic, Topics
+
+
+class TopicsView:
+    """The TopicView of the group coordinator."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def partition_count(self, name: str) -> int | None:
+        topic = self._topics.get(name)
+        return None if topic is None else topic.partitions
+
+    def topic_id(self, name: str) -> bytes | None:
+        topic = self._topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._topics.get_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    def names(self) -> Iterable[str]:
+        return self._topics.names()
+
+
+def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
+    """The coordinator with all it knew before the last stop (`stored`: something, perhaps), ticking."""
+    timers = Timers()
+    coordinator = GroupCoordinator(
+        GroupEnvironment(
+            store=_open_store(broker.database, stored),
+            topics=TopicsView(broker.topics),
+            new_id=lambda: str(uuid.uuid4()),
+            settings=_group_settings(broker.settings),
+            timers=timers,
+            soon=broker.scheduler.soon,
+        ),
+        ConsumerSettings(broker).of,
+    )
+    deadlines = Deadlines(broker.scheduler, broker.clock, coordinator.tick, coordinator.next_deadline)
+    broker.deadlines.append(deadlines)
+    timers.on_sooner = lambda: broker.scheduler.soon(deadlines.arm)
+    coordinator.load(broker.clock())
+    broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
+    return coordinator
+
+
+def _open_store(database: Database, stored: bool) -> CatalogGroupStore:
+    """What has to be on the disk before it is answered is not noted beside the catalog."""
+    journal = None if database.directory is None else Journal(database.directory, OFFSET_JOURNALS)
+    return CatalogGroupStore(database, journal, notes=not database.sync_full, stored=stored)
+
+
+def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:
+    if exists:
+        coordinator.topic_changed(topic.name)
+    else:
+        coordinator.topic_deleted(topic.name)
+
+
+def _group_settings(settings: Settings) -> GroupSettings:
+    delay_is_set = settings.text("group.initial.rebalance.delay.ms") is not None
+    return GroupSettings(
+        group_min_session_timeout_ms=settings["group.min.session.timeout.ms"],
+        group_max_session_timeout_ms=settings["group.max.session.timeout.ms"],
+        group_max_size=settings["group.max.size"],
+        group_initial_rebalance_delay_ms=(
+            settings["group.initial.rebalance.delay.ms"] if delay_is_set else None
+        ),
+        offset_metadata_max_bytes=settings["offset.metadata.max.bytes"],
+        offsets_retention_minutes=settings["offsets.retention.minutes"],
+        offsets_retention_check_interval_ms=settings["offsets.retention.check.interval.ms"],
+    )
+
+
+class ConsumerSettings:
+    """The settings of consumer groups, which every heartbeat asks for: kept until a config changes."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._known: dict[str | None, ConsumerGroupSettings] = {}  # None: without configs of its own
+        broker.dynamic_configs.on_change(lambda *_: self._known.clear())
+
+    def of(self, group_id: str) -> ConsumerGroupSettings:
+        own = self._broker.group_configs(group_id)
+        name = group_id if own else None
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = _consumer_group_settings(self._broker.settings, own)
+        return known
+
+
+def _consumer_group_settings(settings: Settings, own: Mapping[str, str]) -> ConsumerGroupSettings:
+    values = settings.group_values(own)
+    interval_is_set = (
+        "consumer.assignment.interval.ms" in own
+        or settings.text("group.consumer.assignment.interval.ms") is not None
+    )
+    return ConsumerGroupSettings(
+        session_timeout_ms=int(str(values["consumer.session.timeout.ms"])),
+        heartbeat_interval_ms=int(str(values["consumer.heartbeat.interval.ms"])),
+        assignment_interval_ms=(
+            int(str(values["consumer.assignment.interval.ms"])) if interval_is_set else None
+        ),
+        max_size=settings["group.consumer.max.size"],
+        assignors=tuple(_assignor_name(name) for name in settings["group.consumer.assignors"]),
+        migration_policy=MigrationPolicy(settings["group.consumer.migration.policy"].lower()),
+    )
+
+
+def _assignor_name(name: str) -> str:
+    """Kafka takes class names too; the two it ships are those we have."""
+    return {"UniformAssignor": "uniform", "RangeAssignor": "range"}.get(name.rpartition(".")[2], name)

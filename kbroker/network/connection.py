@@ -1,0 +1,630 @@
+"""One client connection: framing, ordered execution, ordered responses, back-pressure.
+
+Invariants:
+- Requests are executed in the order they came. The next one starts only when the one before it is answered; a
+  Produce whose offsets are assigned may still wait for its fsync meanwhile.
+- Responses leave in the order of the requests.
+- Bytes are read into one scratch area that all connections share (the loop reads and hands over within one
+  callback). A request is decoded and handled in place; what is left of an unfinished frame is kept aside. A
+  large one gets a buffer of its own, which grows with what arrives when the process's budget is short, and
+  counts in it.
+- While a request waits, or the peer does not take its answers, nothing more is read from it: what one peer
+  can make us hold is bounded, and counts in the budget.
+- Requests that came together are executed for a few milliseconds; then others have their turn.
+- What came before the peer ended its side is executed.
+- A frame that makes no sense closes this connection with one log line, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from kbroker.network.outgoing import Outgoing
+from kbroker.pending import Pending
+from kbroker.requests.dispatch import (
+    Answerable,
+    BadRequest,
+    Buffers,
+    Lanes,
+    LongRequest,
+    Request,
+    Taken,
+    parse,
+    parse_in_steps,
+)
+from kbroker.requests.long_requests import at_once
+from kbroker.storage.segments.file_range import FileRange
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.control.faults import Faults
+    from kbroker.network.budget import Budget
+    from kbroker.network.frame_buffers import FrameBuffers
+
+logger = logging.getLogger("kbroker.connection")
+
+SCRATCH_BYTES = 256 * 1024
+_TIGHT_READ_BYTES = 16 * 1024  # what is read at a time when the budget is nearly used up
+_COUNTED_BYTES = 16 * 1024  # of an unfinished frame, from here on, count in the budget
+_LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
+_FIRST_BUFFER_BYTES = 64 * 1024  # of a frame whose size is not reserved at once
+_WHOLE_BUFFER_BYTES = 4 * 1024 * 1024  # a larger frame's never is
+_LONG_FRAME_BYTES = 4 * 1024  # from here on a request may take long to decode
+_TURN_SECONDS = 0.005  # for the requests of one connection that came together
+_MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
+_FLUSH_BYTES = 64 * 1024  # answers are collected up to here while there are requests at hand
+_SIZE = struct.Struct(">i")
+
+
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    broker: Broker
+    budget: Budget
+    frame_buffers: FrameBuffers
+    scratch: memoryview
+    max_request_bytes: int
+    faults: Faults | None
+    paused: bool
+
+    def now_ms(self) -> int: ...
+    def soon(self, callback: Callable[[], None]) -> None: ...
+    def admit(self, connection: Connection) -> str | None: ...
+    def forget(self, connection: Connection) -> None: ...
+
+
+class _Slot:
+    """The place of one response in the order of responses."""
+
+    __slots__ = ("frame", "pending", "request")
+
+    def __init__(self, request: Answerable, pending: Pending[Any] | None, frame: Buffers | None) -> None:
+        self.request = request
+        self.pending = pending
+        self.frame = frame
+
+
+class _Framed:
+    """A request that is answered, but for making a frame of the answer."""
+
+    __slots__ = ()
+
+    waits_for_others = False
+
+    def may_overlap(self, answer: Pending[Any]) -> bool:
+        return False
+
+    def framed(self, answer: Buffers, broker: Broker) -> Buffers:
+        return answer
+
+    def failed(self, error: BaseException) -> Any:
+        raise error
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_backlog",
+        "_blocking",
+        "_closed",
+        "_draining",
+        "_ended",
+        "_filled",
+        "_frame",
+        "_frame_buffer",
+        "_frame_size",
+        "_host",
+        "_lanes",
+        "_on_drained",
+        "_out",
+        "_out_bytes",
+        "_outgoing",
+        "_prefix",
+        "_receiving",
+        "_reserved_read",
+        "_reserved_write",
+        "_slots",
+        "_transport",
+        "_unreserve",
+        "_unsent_bytes",
+        "_yielded",
+        "client_software",
+        "last_active",
+        "listener",
+        "local_address",
+        "peer_host",
+        "peer_port",
+    )
+
+    def __init__(self, host: Host, listener: str) -> None:
+        self._host = host
+        self.listener = listener
+        self.local_address: tuple[str, int] = ("", 0)
+        self.peer_host = ""
+        self.peer_port = 0
+        self.client_software: tuple[str, str] | None = None
+        self.last_active = 0
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
+        self._prefix = b""  # the start of an unfinished small frame
+        self._frame: memoryview | None = None  # an unfinished large frame, as far as there is room for it
+        self._frame_buffer: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+        self._backlog: bytearray | None = None  # whole frames that must wait
+        self._lanes: dict[int, Lanes] | None = None  # by API key: its low byte, which tells it
+        self._slots: deque[_Slot] = deque()
+        self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
+        self._out: Buffers = []
+        self._out_bytes = 0
+        self._receiving = False
+        self._reserved_read = 0
+        self._reserved_write = 0
+        self._unsent_bytes = 0
+        self._unreserve: Callable[[], None] | None = None  # withdraws a wait for the budget
+        self._closed = False
+        self._draining = False
+        self._ended = False  # nothing more comes from the peer
+        self._yielded = False  # what came is executed further in another turn
+        self._on_drained: Callable[[], None] | None = None
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._outgoing = Outgoing(self._transport, self._resumed)
+        self.local_address = _address(transport.get_extra_info("sockname"))
+        self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
+        self.last_active = self._host.now_ms()
+        refusal = self._host.admit(self)
+        if refusal is not None:
+            self._refuse(refusal)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return self._frame[self._filled :]
+        scratch = self._host.scratch
+        kept = len(self._prefix)
+        scratch[:kept] = self._prefix
+        budget = self._host.budget
+        return (
+            scratch[kept:] if budget.used <= budget.tight_above else scratch[kept : kept + _TIGHT_READ_BYTES]
+        )
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._closed:
+            return
+        self.last_active = self._host.now_ms()
+        if self._frame is None:
+            view = self._host.scratch[: len(self._prefix) + nbytes]
+            self._prefix = b""
+            if self._reserved_read:
+                self._release_read()
+            self._receive(view)
+            return
+        self._filled += nbytes
+        if self._filled == self._frame_size:
+            frame, self._frame = self._frame, None
+            if self._ready:
+                self._receiving = True
+                self._execute(frame)
+                self._receiving = False
+                self._release_read()
+                self._flush()
+            else:
+                self._hold(_SIZE.pack(len(frame)), frame)
+                self._release_read()
+        elif self._filled == len(self._frame):
+            self._enlarge(2 * self._filled)
+
+    def eof_received(self) -> bool:
+        """The peer asks for no more: what came is executed, what only waits for others is dropped."""
+        self._ended = True
+        if self._ended_for_good:
+            self.close()
+        return True
+
+    @property
+    def _ended_for_good(self) -> bool:
+        if self._slots and not self._slots[-1].request.waits_for_others:
+            return False
+        return self._backlog is None or bool(self._slots)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._closed = True
+        for slot in self._slots:
+            if slot.pending is not None:
+                slot.pending.abandon()
+        self._slots.clear()
+        self._out.clear()
+        self._lanes = None
+        self._outgoing.lost()
+        self._frame = None
+        self._take_backlog()
+        if self._unreserve is not None:
+            self._unreserve()
+        self._release_read()
+        self._release_write()
+        self._host.forget(self)
+        self._drained()
+
+    def pause_writing(self) -> None:
+        self._outgoing.pause()
+
+    def resume_writing(self) -> None:
+        self._outgoing.resume()
+
+    def _resumed(self) -> None:
+        self._release_write()
+        self._advance()
+
+    # the server's side
+
+    def idle_since(self, now_ms: int) -> int | None:
+        """When something last came from the peer or went to it; None while it waits for us."""
+        if self._outgoing.paused:
+            unsent = self._outgoing.unsent_bytes
+            if unsent != self._unsent_bytes:
+                self._unsent_bytes = unsent
+                self.last_active = now_ms
+            return self.last_active
+        return None if self._slots or self._unreserve is not None else self.last_active
+
+    @property
+    def progress(self) -> int | None:
+        """How many bytes of what it holds of the budget the peer has sent or taken; None: it holds none."""
+        if self._frame is not None:
+            return self._filled if self._unreserve is None else None
+        if self._reserved_write:
+            return self._reserved_write - self._outgoing.unsent_bytes
+        return None
+
+    def give_up(self, reason: str) -> None:
+        """Close at once, whatever the peer has not taken yet."""
+        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        self.abort()
+
+    def close(self) -> None:
+        """Close once what is written has gone out."""
+        self._closed = True
+        self._outgoing.close()
+
+    def abort(self) -> None:
+        self._closed = True
+        self._outgoing.abort()
+
+    def drain(self, on_drained: Callable[[], None]) -> None:
+        """Take no more requests, answer those that are executing, close, then call back.
+
+        Requests that wait for something to happen (a long poll, a rebalance) are dropped: their clients ask
+        again.
+        """
+        self._draining = True
+        self._on_drained = on_drained
+        if self._closed:
+            self._drained()
+            return
+        self._transport.pause_reading()
+        while self._slots and self._slots[-1].frame is None and self._slots[-1].request.waits_for_others:
+            dropped = self._slots.pop()
+            assert dropped.pending is not None
+            dropped.pending.abandon()
+        self._close_if_drained()
+
+    def resume(self) -> None:
+        """The server was paused and goes on."""
+        if not self._closed:
+            self._advance()
+
+    # receiving
+
+    @property
+    def _ready(self) -> bool:
+        return (
+            self._blocking is None
+            and not self._outgoing.paused
+            and not self._host.paused
+            and not self._draining
+            and not self._yielded
+            and len(self._slots) < _MAX_OVERLAPPING
+        )
+
+    def _receive(self, view: memoryview) -> None:
+        """Execute the whole frames in ``view``; keep what is left."""
+        self._receiving = True
+        turn_ends = perf_counter() + _TURN_SECONDS
+        position, end = 0, len(view)
+        size = -1
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(view, position)
+            if not 0 <= size <= self._host.max_request_bytes:
+                self._refuse(_bad_size(view[position : position + 4], size))
+                break
+            behind = end - position - 4 - size
+            if behind < 0 or not self._ready:
+                break
+            taken = self._execute_run(view[position:]) if behind and self._lanes is not None else 0
+            if not taken:
+                taken = 4 + size
+                self._execute(view[position + 4 : position + taken])
+            position += taken
+            if self._closed:
+                break
+            if end - position >= 4 and perf_counter() > turn_ends:
+                self._yielded = True
+                self._host.soon(self._next_turn)
+                break
+        self._receiving = False
+        if not self._closed and position < end:
+            self._keep(view[position:], size)
+        self._flush()
+
+    def _keep(self, rest: memoryview, size: int) -> None:
+        if not self._ready:
+            self._hold(rest)
+        elif len(rest) < 4 or size <= _COUNTED_BYTES:
+            self._prefix = bytes(rest)
+        elif size <= _LARGE_FRAME_BYTES and not self._host.budget.tight:
+            self._prefix = bytes(rest)
+            self._reserved_read = len(rest)
+            self._host.budget.take(len(rest))
+        else:
+            self._begin_large(rest[4:], size)
+
+    def _next_turn(self) -> None:
+        self._yielded = False
+        if not self._closed:
+            self._advance()
+
+    def _hold(self, *parts: bytes | memoryview) -> None:
+        """Set bytes aside until the request before them is done; read nothing more meanwhile."""
+        backlog = bytearray() if self._backlog is None else self._backlog
+        for part in parts:
+            backlog += part
+            self._host.budget.set_aside(len(part))
+        self._backlog = backlog
+        self._transport.pause_reading()
+
+    def _take_backlog(self) -> bytearray | None:
+        backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._host.budget.take_up(len(backlog))
+        return backlog
+
+    def _begin_large(self, start: memoryview, size: int) -> None:
+        """Receive a frame, of which this is the start, into a buffer of its own."""
+        budget = self._host.budget
+        budget.take(len(start))  # which waits here, if there is no room for more
+        self._reserved_read = len(start)
+        self._frame, self._frame_size, self._filled = start, size, len(start)
+        at_once = size <= _WHOLE_BUFFER_BYTES and budget.roomy
+        self._enlarge(size if at_once else max(2 * len(start), _FIRST_BUFFER_BYTES))
+        if self._unreserve is not None:
+            self._frame = memoryview(bytes(start))  # others read into the same place meanwhile
+
+    def _enlarge(self, capacity: int) -> None:
+        """Let the frame have room for as many bytes, at most for its own, once the budget allows."""
+        capacity = min(capacity, self._frame_size)
+        waits = False
+
+        def granted() -> None:
+            self._unreserve = None
+            self._reserved_read = capacity
+            buffer = self._host.frame_buffers.take(capacity)
+            frame = memoryview(buffer)[:capacity]
+            if self._frame is not None:
+                frame[: self._filled] = self._frame[: self._filled]
+            self._return_frame_buffer()
+            self._frame, self._frame_buffer = frame, buffer
+            if waits:
+                self._transport.resume_reading()
+
+        self._unreserve = self._host.budget.reserve(capacity - self._reserved_read, granted, frame=self)
+        if self._unreserve is not None:
+            waits = True
+            self._transport.pause_reading()
+
+    # executing
+
+    def _execute(self, frame: memoryview) -> None:
+        try:
+            lanes = None if self._lanes is None else self._lanes_for(frame)
+            answer = None if lanes is None else lanes.take(frame, self.last_active)
+            if type(answer) is bytes and not self._slots:
+                self._out.append(answer)
+                self._out_bytes += len(answer)
+                return
+            if type(answer) is Taken:
+                self._await(*answer)
+                return
+            if len(frame) < _LONG_FRAME_BYTES or answer is not None:
+                request = parse(frame, self, self.last_active)
+            else:
+                parsed = at_once(parse_in_steps(frame, self, self.last_active))
+                if parsed is None:
+                    self._execute_later(frame)
+                    return
+                request = parsed
+            if answer is None:
+                answer = self._run(request, frame)
+                if answer is None:
+                    return
+                if request.endpoint.lanes is not None and self._host.faults is None:
+                    lanes = lanes or self._new_lanes(frame[1], request.endpoint.lanes)
+                    lanes.learn(frame, request, answer)
+            if isinstance(answer, Pending):
+                self._await(request, answer)
+                return
+            framed = [answer] if type(answer) is bytes else request.framed(answer, self._host.broker)
+            if isinstance(framed, Pending):
+                self._await(_Framed(), framed)
+            elif self._slots:
+                self._slots.append(_Slot(request, None, framed))
+            else:
+                self._send(framed)
+        except BadRequest as refusal:
+            self._refuse(str(refusal))
+        except Exception:
+            self._unanswerable()
+
+    def _run(self, request: Request, frame: memoryview) -> Any:
+        faults = self._host.faults
+        return request.run(self._host.broker) if faults is None else faults.run(request, frame)
+
+    def _execute_later(self, frame: memoryview) -> None:
+        """A request that takes long to decode: in turns with others, from bytes of its own."""
+        request = LongRequest()
+        kept = memoryview(bytearray(frame))
+        answer = request.run(kept, self, self.last_active, self._host.broker, self._run)
+        self._await(request, answer if isinstance(answer, Pending) else Pending.resolved(answer))
+
+    def _execute_run(self, view: memoryview) -> int:
+        """Execute the first requests together if they allow it; how many bytes they had."""
+        lanes = None if self._slots else self._lanes_for(view[_SIZE.size :])
+        if lanes is None or len(view) > self._host.max_request_bytes:
+            return 0
+        try:
+            answers, taken = lanes.take_run(view, self.last_active)
+        except Exception:
+            self._unanswerable()
+            return len(view)
+        if taken:
+            self._out.append(answers)
+            self._out_bytes += len(answers)
+        return taken
+
+    def _lanes_for(self, frame: memoryview) -> Lanes | None:
+        if self._lanes is None or self._host.faults is not None or len(frame) < 2:
+            return None
+        return self._lanes.get(frame[1])
+
+    def _new_lanes(self, api_key: int, lanes: Callable[[Broker], Lanes]) -> Lanes:
+        if self._lanes is None:
+            self._lanes = {}
+        made = self._lanes[api_key] = lanes(self._host.broker)
+        return made
+
+    def _unanswerable(self) -> None:
+        logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
+        self.close()
+
+    def _await(self, request: Answerable, pending: Pending[Any]) -> None:
+        slot = _Slot(request, pending, None)
+        self._slots.append(slot)
+        if not request.may_overlap(pending):
+            self._blocking = slot
+        pending.then(lambda settled: self._settled(slot, settled))
+
+    def _settled(self, slot: _Slot, pending: Pending[Any]) -> None:
+        if self._closed:
+            return
+        try:
+            try:
+                answer = pending.result()
+            except BadRequest:
+                raise
+            except Exception as error:
+                answer = slot.request.failed(error)
+            framed = [] if answer is None else slot.request.framed(answer, self._host.broker)
+        except BadRequest as refusal:
+            self._refuse(str(refusal))
+            return
+        except Exception:  # whoever settled this one has others to settle
+            self._unanswerable()
+            return
+        if isinstance(framed, Pending):
+            slot.request, slot.pending = _Framed(), framed
+            framed.then(lambda settled: self._settled(slot, settled))
+            return
+        slot.frame = framed
+        if self._blocking is slot:
+            self._blocking = None
+        while self._slots and self._slots[0].frame is not None:
+            self._send(self._slots.popleft().frame or [])
+        if not self._receiving:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Something is done: answer, and go on with what had to wait."""
+        self._flush()
+        if self._draining:
+            self._close_if_drained()
+        elif self._ready and not self._closed and (backlog := self._take_backlog()) is not None:
+            self._receive(memoryview(backlog))
+            if self._backlog is None and self._unreserve is None and not self._closed and not self._ended:
+                self._transport.resume_reading()
+        if self._ended and self._ended_for_good and not self._closed:
+            self.close()
+
+    # answering
+
+    def _send(self, frame: Buffers) -> None:
+        """Small answers to requests that came together leave together."""
+        self._out += frame
+        self._out_bytes += sum(map(len, frame))
+        if self._out_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._out and not self._closed:
+            out, self._out = self._out, []
+            self._out_bytes = 0
+            self._outgoing.write(out)
+            if self._outgoing.paused:  # all of what it was given is held until it has gone out
+                size = sum(len(part) for part in out if not isinstance(part, FileRange))
+                self._reserved_write += size
+                self._host.budget.take(size)
+
+    def _refuse(self, reason: str) -> None:
+        """Close for good: what came cannot be answered."""
+        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        self._flush()
+        self.close()
+
+    def _return_frame_buffer(self) -> None:
+        if self._frame_buffer is not None:
+            self._host.frame_buffers.give_back(self._frame_buffer)
+            self._frame_buffer = None
+
+    def _release_read(self) -> None:
+        self._return_frame_buffer()
+        self._host.budget.frame_ended(self)
+        if self._reserved_read:
+            size, self._reserved_read = self._reserved_read, 0
+            self._host.budget.give_back(size)
+
+    def _release_write(self) -> None:
+        if self._reserved_write:
+            self._host.budget.give_back(self._reserved_write)
+            self._reserved_write = 0
+
+    def _close_if_drained(self) -> None:
+        if not self._slots and not self._closed:
+            self.close()
+
+    def _drained(self) -> None:
+        if self._on_drained is not None:
+            callback, self._on_drained = self._on_drained, None
+            callback()
+
+
+def _address(name: Any) -> tuple[str, int]:
+    """Host and port of a socket name; IPv4 in IPv6 clothes is unwrapped."""
+    if not name:  # the peer was gone before we could ask
+        return "?", 0
+    host, port = name[0], name[1]
+    return host.removeprefix("::ffff:") if "." in host else host, port
+
+
+def _bad_size(prefix: memoryview, size: int) -> str:
+    start = bytes(prefix)
+    if start in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN"):
+        return "this is an HTTP request; the port speaks Kafka's protocol"
+    if start[0] == 0x16 and start[1] == 0x03:
+        return "this is a TLS handshake; the listener is plaintext (security.protocol=PLAINTEXT)"
+    return f"a frame claims {size} bytes"

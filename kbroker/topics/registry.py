@@ -1,0 +1,217 @@
+"""The registry of topics: what exists, under which name and id, with how many partitions and which configs.
+
+Invariants:
+- The catalog is the truth; this is its image in memory. A change shows here once it is committed there, so
+  that nobody sees a topic that a crash could take back.
+- A name is reserved from the moment its creation is asked for; two creations cannot both win.
+- A deleted topic vanishes at once; its id stays in the catalog until its files are gone, so that a crash in
+  between leaves no half topic.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.catalog import topics as rows
+from kbroker.pending import Pending
+from kbroker.protocol.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from kbroker.catalog.database import Database
+
+MAX_NAME_LENGTH = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+# Kafka keeps its own state in topics of these names. kbroker does not, and lets nobody else use them.
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+_RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")  # null, and that of the metadata topic
+
+
+class Topic:
+    __slots__ = ("configs", "leader_epoch_base", "name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str, topic_id: bytes, partitions: int, leader_epoch_base: int, configs: dict[str, str]
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.leader_epoch_base = leader_epoch_base
+        self.configs = configs
+
+
+def check_name(name: str) -> None:
+    """Kafka's rules for a topic's name."""
+    if not name:
+        problem = "it is empty"
+    elif name in (".", ".."):
+        problem = f"it is '{name}'"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"it is {len(name)} characters long, more than {MAX_NAME_LENGTH}"
+    elif not _LEGAL_NAME.match(name):
+        problem = "it has a character other than ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return
+    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"This cannot be a topic's name: {problem}.")
+
+
+class Topics:
+    def __init__(self, database: Database, configs: Mapping[str, dict[str, str]]) -> None:
+        """The topics of ``database``; ``configs`` holds each topic's own configs."""
+        self._database = database
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._by_collision_key: dict[str, str] = {}
+        self._reserved: set[str] = set()
+        self._listeners: list[Callable[[Topic, bool], None]] = []
+        self.partition_count = 0
+        for row in rows.load(database):
+            self._add(Topic(*row, configs.get(row.name, {})))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def get_by_id(self, topic_id: bytes) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def has_partition(self, name: str, partition: int) -> bool:
+        topic = self._by_name.get(name)
+        return topic is not None and 0 <= partition < topic.partitions
+
+    def is_reserved(self, name: str) -> bool:
+        """Whether a topic of this name is being created or deleted."""
+        return name in self._reserved
+
+    def names(self) -> list[str]:
+        return sorted(self._by_name)
+
+    def on_change(self, listener: Callable[[Topic, bool], None]) -> None:
+        """``listener(topic, exists)`` is called after a topic was made or grown (True) or deleted (False)."""
+        self._listeners.append(listener)
+
+    def check_new(self, name: str) -> None:
+        """Whether a topic of this name may be created now."""
+        check_name(name)
+        if name in self._by_name or name in self._reserved:
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already.")
+        other = self._by_collision_key.get(_collision_key(name))
+        if other is not None:
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"The name '{name}' differs from the topic '{other}' only in '.' and '_'.",
+            )
+
+    def create(
+        self, name: str, partitions: int, configs: dict[str, str], leader_epoch_base: int
+    ) -> Pending[Topic]:
+        """Make a topic whose parameters are checked. The result comes when it is durable and visible."""
+        self.check_new(name)
+        return self._insert(Topic(name, new_topic_id(), partitions, leader_epoch_base, configs))
+
+    def adopt(self, topic: Topic) -> Pending[Topic]:
+        """Take in a topic whose files exist already."""
+        self.check_new(topic.name)
+        return self._insert(topic)
+
+    def add_partitions(self, topic: Topic, partitions: int) -> Pending[Topic]:
+        result: Pending[Topic] = Pending()
+
+        def committed(write: Pending[None]) -> None:
+            if not _succeeded(write, result):
+                return
+            if self._by_id.get(topic.topic_id) is topic:
+                self.partition_count += partitions - topic.partitions
+                topic.partitions = partitions
+                self._notify(topic, exists=True)
+            result.resolve(topic)
+
+        rows.set_partitions(self._database, topic.name, partitions).then(committed)
+        return result
+
+    def delete(self, topic: Topic) -> Pending[Topic]:
+        """The topic is invisible at once; the result comes when that is durable."""
+        result: Pending[Topic] = Pending()
+        self._remove(topic)
+        self._reserved.add(topic.name)
+        row = rows.DeletedTopicRow(topic.topic_id, topic.name, topic.partitions)
+
+        def committed(write: Pending[None]) -> None:
+            self._reserved.discard(topic.name)
+            if not _succeeded(write, result):
+                self._add(topic)
+                return
+            self._notify(topic, exists=False)
+            result.resolve(topic)
+
+        rows.delete(self._database, row).then(committed)
+        return result
+
+    def _insert(self, topic: Topic) -> Pending[Topic]:
+        result: Pending[Topic] = Pending()
+        self._reserved.add(topic.name)
+        key = _collision_key(topic.name)
+        self._by_collision_key[key] = topic.name
+        row = rows.TopicRow(topic.name, topic.topic_id, topic.partitions, topic.leader_epoch_base)
+
+        def committed(write: Pending[None]) -> None:
+            self._reserved.discard(topic.name)
+            if not _succeeded(write, result):
+                self._by_collision_key.pop(key, None)
+                return
+            self._add(topic)
+            self._notify(topic, exists=True)
+            result.resolve(topic)
+
+        rows.insert(self._database, row, topic.configs).then(committed)
+        return result
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+        self._by_collision_key[_collision_key(topic.name)] = topic.name
+        self.partition_count += topic.partitions
+
+    def _remove(self, topic: Topic) -> None:
+        del self._by_name[topic.name]
+        del self._by_id[topic.topic_id]
+        self._by_collision_key.pop(_collision_key(topic.name), None)
+        self.partition_count -= topic.partitions
+
+    def _notify(self, topic: Topic, *, exists: bool) -> None:
+        for listener in self._listeners:
+            listener(topic, exists)
+
+
+def _collision_key(name: str) -> str:
+    """Metric names cannot tell '.' from '_', so Kafka does not let two topics differ in that alone."""
+    return name.replace(".", "_")
+
+
+def new_topic_id() -> bytes:
+    """A random one that no topic has."""
+    while True:
+        topic_id = bytearray(os.urandom(16))
+        topic_id[6] = topic_id[6] & 0x0F | 0x40  # a version 4 UUID
+        topic_id[8] = topic_id[8] & 0x3F | 0x80
+        # An id that begins with a dash in base64 reads as a flag on command lines.
+        if bytes(topic_id) not in _RESERVED_IDS and topic_id[0] >> 2 != 62:
+            return bytes(topic_id)
+
+
+def _succeeded(write: Pending[None], result: Pending[Topic]) -> bool:
+    try:
+        write.result()
+    except Exception as error:
+        result.fail(error)
+        return False
+    return True

@@ -1,0 +1,334 @@
+"""The records inside a record batch of format 2, without the batch around them.
+
+A payload is `record_count` records, one after the other. One record:
+
+    length          varint    bytes that follow
+    attributes      int8      unused, 0
+    timestamp delta varlong   from the batch's base timestamp
+    offset delta    varint    from the batch's base offset
+    key length      varint    -1: no key
+    key             bytes
+    value length    varint    -1: no value, a tombstone
+    value           bytes
+    header count    varint
+      key length    varint
+      key           bytes     UTF-8
+      value length  varint    -1: null
+      value         bytes
+
+Varints are zigzag and little endian, seven bits to a byte: at most 5 bytes for an int32, 10 for an int64.
+
+Decoding is bounded by the payload: every length is checked against what remains of its record before it is
+used, and a payload that is not exactly its records raises InvalidRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kbroker.protocol.records.errors import InvalidRecord
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+NO_TIMESTAMP = -1
+
+
+class Record(NamedTuple):
+    """One record. Writers give the timestamp and the contents; readers get the offsets with them."""
+
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    offset: int = 0
+    offset_delta: int = 0
+
+
+class RecordSpan(NamedTuple):
+    """Where one record lies in its payload, for whoever keeps or drops records without decoding them."""
+
+    start: int
+    end: int
+    offset_delta: int
+    timestamp_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+_MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+_ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
+
+
+def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """The value whose first byte is at pos - 1 and says that more follow; with the position behind it."""
+    raw = data[pos - 1] & 0x7F
+    shift = 7
+    while True:
+        byte = data[pos]
+        pos += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise InvalidRecord("a varint of more than 10 bytes")
+    if raw >> 64:
+        raise InvalidRecord("a varint of more than 64 bits")
+    return (raw >> 1) ^ -(raw & 1), pos
+
+
+def decode_records(
+    data: bytes, record_count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
+) -> Iterator[Record]:
+    """Yield the records of a payload. `log_append_time` replaces every timestamp, where the batch has one.
+
+    Varints of one and two bytes, nearly all there are, are decoded in line: this loop runs per record.
+    """
+    make, short, rest = Record._make, _ZIGZAG, _long_varint
+    pos, total = 0, len(data)
+    try:
+        for index in range(record_count):
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            end = pos + size
+            if size < 0 or end > total:
+                raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
+
+            byte = data[pos + 1]  # behind the attributes
+            pos += 2
+            if byte < 0x80:
+                timestamp = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                timestamp = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                timestamp, pos = rest(data, pos)
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                offset_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                offset_delta, pos = rest(data, pos)
+                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
+                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            key: bytes | None = None
+            if size >= 0:
+                key = data[pos : pos + size]
+                pos += size
+                if pos > end:
+                    raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            value: bytes | None = None
+            if size >= 0:
+                value = data[pos : pos + size]
+                pos += size
+                if pos > end:
+                    raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
+
+            headers: Headers = ()
+            if data[pos] == 0:
+                pos += 1
+            else:
+                headers, pos = _decode_headers(data, pos, end, index)
+            if pos != end:
+                raise InvalidRecord(f"the parts of a record end at {pos}, the record at {end}", index)
+            if log_append_time is not None:
+                timestamp = log_append_time
+            else:
+                timestamp += base_timestamp
+                if not _MIN_INT64 <= timestamp <= _MAX_INT64:
+                    raise InvalidRecord(f"timestamp {timestamp} is no int64", index)
+            yield make((timestamp, key, value, headers, base_offset + offset_delta, offset_delta))
+    except IndexError:
+        raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
+    if pos != total:
+        raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
+
+
+def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
+    """Yield where each record of a payload lies, with its key; headers are not looked at."""
+    # Not RecordSpan._make: a call in Python would cost as much as the decoding.
+    new, span, short, rest = tuple.__new__, RecordSpan, _ZIGZAG, _long_varint
+    pos, total = 0, len(data)
+    try:
+        for index in range(record_count):
+            start = pos
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            end = pos + size
+            if size < 0 or end > total:
+                raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
+
+            byte = data[pos + 1]  # behind the attributes
+            pos += 2
+            if byte < 0x80:
+                timestamp_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                timestamp_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                timestamp_delta, pos = rest(data, pos)
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                offset_delta = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                offset_delta, pos = rest(data, pos)
+                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
+                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            key: bytes | None = None
+            if size >= 0:
+                key = data[pos : pos + size]
+                pos += size
+                if pos > end:
+                    raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
+
+            byte = data[pos]
+            pos += 1
+            if byte < 0x80:
+                size = short[byte]
+            elif (second := data[pos]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                size = (byte >> 1) ^ -(byte & 1)
+                pos += 1
+            else:
+                size, pos = rest(data, pos)
+            if pos >= end or size >= end - pos:  # the header count follows
+                raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
+            pos = end
+            yield new(span, (start, end, offset_delta, timestamp_delta, key, size >= 0))
+    except IndexError:
+        raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
+    if pos != total:
+        raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
+
+
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    byte = data[pos]
+    if byte < 0x80:
+        return _ZIGZAG[byte], pos + 1
+    return _long_varint(data, pos + 1)
+
+
+def _decode_headers(data: bytes, pos: int, end: int, index: int) -> tuple[Headers, int]:
+    count, pos = _varint(data, pos)
+    if not 0 <= count <= (end - pos) // 2:  # a header takes two bytes at least
+        raise InvalidRecord(f"{count} headers in {end - pos} bytes", index)
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        size, pos = _varint(data, pos)
+        if not 0 <= size <= end - pos:
+            raise InvalidRecord(f"a header key of {size} bytes where {end - pos} remain", index)
+        # Kafka does not check that this is UTF-8: whatever it is, it is written again as it was read.
+        key = data[pos : pos + size].decode("utf-8", "surrogateescape")
+        pos += size
+        size, pos = _varint(data, pos)
+        if size > end - pos:
+            raise InvalidRecord(f"a header value of {size} bytes where {end - pos} remain", index)
+        if size >= 0:
+            headers.append((key, data[pos : pos + size]))
+            pos += size
+        else:
+            headers.append((key, None))
+    return tuple(headers), pos
+
+
+_SHORT_VARINTS = tuple(bytes((zigzag,)) for zigzag in range(128))
+
+
+def encode_varint(value: int) -> bytes:
+    zigzag = (value << 1) ^ (value >> 63)
+    if zigzag < 0x80:
+        return _SHORT_VARINTS[zigzag]
+    if zigzag < 0x4000:
+        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
+    if zigzag >> 64:
+        raise InvalidRecord(f"{value} is no int64")
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+def encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
+    varint = encode_varint
+    _, key, value, headers, _, _ = record
+    parts = [b"\x00", varint(timestamp_delta), varint(offset_delta)]
+    parts += (b"\x01",) if key is None else (varint(len(key)), key)
+    parts += (b"\x01",) if value is None else (varint(len(value)), value)
+    parts.append(varint(len(headers)))
+    for name, content in headers:
+        raw = name.encode("utf-8", "surrogateescape")
+        parts += (varint(len(raw)), raw)
+        parts += (b"\x01",) if content is None else (varint(len(content)), content)
+    body = b"".join(parts)
+    return varint(len(body)) + body
+
+
+def encode_records(records: Iterable[Record], base_timestamp: int) -> bytes:
+    """The payload of `records`, with offset deltas 0, 1, 2, …"""
+    return b"".join(
+        [encode_record(record, record[0] - base_timestamp, index) for index, record in enumerate(records)]
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compat.harness.waiting import eventually
 from compat.spark.jobs import SMALL_AND_SHORT, Job, JobProcess, pipeline_command
 from compat.spark.topics import Topic
-from kbroker.cli import INTERRUPTED
+from kbroker.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

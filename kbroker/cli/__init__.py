@@ -14,14 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from kbroker import __version__
-
-# Exit codes that scripts can rely on.
-OK = 0
-FAILED = 1  # what was asked for could not be done
-USAGE = 2  # the command line makes no sense
-UNREACHABLE = 3  # no broker answers at the given address
-FOUND = 4  # a check was made and found something: damage, a problem of the setup, lag, pending changes
-INTERRUPTED = 130  # Ctrl-C
+from kbroker.exit_codes import INTERRUPTED, OK
 
 # Commands in the order of --help, each with the module that has it.
 COMMANDS = {

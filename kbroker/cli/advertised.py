@@ -7,8 +7,8 @@ import socket
 import time
 from typing import Any
 
-from kbroker.cli import UNREACHABLE, connection
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import connection
+from kbroker.exit_codes import UNREACHABLE, CommandFailed
 
 ADVICE = "start the broker with --advertise HOST:PORT, an address that clients can reach"
 _PATIENCE = 2  # seconds, for a look after something else has taken its time

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from kbroker.cli import FAILED, FOUND, OK, connection
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import connection
 from kbroker.cli.output import add_output_options, note, plural, print_json, say
 from kbroker.cli.topic import refused_topic
+from kbroker.exit_codes import FAILED, FOUND, OK, CommandFailed
 
 _DESCRIPTION = """\
 Bring topics to the state that a YAML file declares. The plan is printed first; nothing happens where nothing

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kbroker.cli import OK, connection, offline
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import connection, offline
 from kbroker.cli.output import add_output_options, print_json, print_table
+from kbroker.exit_codes import OK, CommandFailed
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from kbroker.cli import OK, connection
+from kbroker.cli import connection
 from kbroker.cli.output import add_output_options, plural, print_json, print_table, say, size_text
+from kbroker.exit_codes import OK
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from kbroker.cli import OK, connection
+from kbroker.cli import connection
 from kbroker.cli.output import say
+from kbroker.exit_codes import OK
 
 _DESCRIPTION = """\
 Print the completion script of a shell, or the names that it asks the broker for.

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kbroker.cli import FAILED, OK, connection
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import connection
 from kbroker.cli.output import add_output_options, note, print_json, print_rows, say
+from kbroker.exit_codes import FAILED, OK, CommandFailed
 
 _ERROR_CLASS = re.compile(r"^\[Error -?\d+\] (\w+: )?")  # in front of what the broker says
 _KINDS = ("topic", "broker", "group", "client_metrics")

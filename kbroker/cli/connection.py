@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from kbroker.cli import USAGE, kafka_python
-from kbroker.cli.errors import CommandFailed, unreachable
+from kbroker import kafka_python
+from kbroker.cli.errors import unreachable
+from kbroker.exit_codes import USAGE, CommandFailed
 
 DEFAULT = "127.0.0.1:9092"
 VARIABLE = "KBROKER_BOOTSTRAP"

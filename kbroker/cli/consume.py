@@ -12,10 +12,10 @@ import sys
 import time
 from typing import Any
 
-from kbroker.cli import OK, connection, topic_patterns
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import connection, topic_patterns
 from kbroker.cli.output import note
 from kbroker.cli.times import HELP, timestamp_ms
+from kbroker.exit_codes import OK, CommandFailed
 
 _POLL_MS = 200
 _GLANCE_MS = 50

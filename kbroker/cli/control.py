@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from kbroker.cli import OK, UNREACHABLE
-from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import add_output_options, print_json, say
+from kbroker.exit_codes import OK, UNREACHABLE, CommandFailed
 
 _DESCRIPTION = """\
 Make a broker misbehave, and look at what clients sent. The broker must have been started with --control-port.

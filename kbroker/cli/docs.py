@@ -10,9 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from kbroker.cli import OK
-from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import print_table, stream
+from kbroker.exit_codes import OK, CommandFailed
 
 _DESCRIPTION = """\
 Show a page of the documentation; without a page, list them. In a terminal it is laid out, elsewhere it is

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kbroker.cli import FOUND, OK, advertised, connection
+from kbroker.cli import advertised, connection
 from kbroker.cli.output import add_output_options, print_json, print_table, size_text
+from kbroker.exit_codes import FOUND, OK
 
 _FEW_FILES = 4096
 _LITTLE_SPACE = 1 << 30

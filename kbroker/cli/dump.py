@@ -7,9 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kbroker.cli import FOUND, OK
-from kbroker.cli.errors import CommandFailed
 from kbroker.cli.output import add_output_options, note, print_table, say, stream
+from kbroker.exit_codes import FOUND, OK, CommandFailed
 
 Rows = Iterator[dict[str, Any]]
 

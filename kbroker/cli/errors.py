@@ -5,15 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kbroker.cli import FAILED, UNREACHABLE
-
-
-class CommandFailed(Exception):
-    """The command could not do what was asked; the text is for the user."""
-
-    def __init__(self, message: str, exit_code: int = FAILED) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+from kbroker.exit_codes import UNREACHABLE, CommandFailed
 
 
 def unreachable(address: str, reason: object) -> CommandFailed:

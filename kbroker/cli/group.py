@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from kbroker.cli import FAILED, OK, connection, times
-from kbroker.cli.errors import CommandFailed, refused
+from kbroker.cli import connection, times
+from kbroker.cli.errors import refused
 from kbroker.cli.group_facts import LAG_COLUMNS, NOTHING_READ, describe, group_lag
 from kbroker.cli.output import add_output_options, note, plural, print_json, print_rows, print_table, say
+from kbroker.exit_codes import FAILED, OK, CommandFailed
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

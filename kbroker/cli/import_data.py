@@ -11,11 +11,11 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kbroker.cli import OK, offline
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import offline
 from kbroker.cli.output import add_output_options, note, plural, print_rows
 from kbroker.cli.topic import add_config_option, parse_configs
 from kbroker.cli.verify import partition_directories
+from kbroker.exit_codes import OK, CommandFailed
 
 if TYPE_CHECKING:
     from kbroker.storage.offline.inspection import PartitionReport
@@ -114,7 +114,7 @@ def topics_in(partitions: list[str]) -> dict[str, FoundTopic]:
 def _choose(
     arguments: argparse.Namespace, partitions: list[str], catalog: OfflineCatalog, *, in_place: bool
 ) -> list[FoundTopic]:
-    from kbroker.topics.registry import INTERNAL_TOPICS
+    from kbroker.topics.names import INTERNAL_TOPICS
 
     wanted = set(arguments.topic or ())
     found = topics_in(partitions)

@@ -7,10 +7,11 @@ import sys
 import time
 from typing import Any
 
-from kbroker.cli import FOUND, OK, connection
+from kbroker.cli import connection
 from kbroker.cli.group_facts import LAG_COLUMNS, NOTHING_READ, group_lag
 from kbroker.cli.output import add_output_options, note, print_rows
 from kbroker.cli.times import duration_ms
+from kbroker.exit_codes import FOUND, OK
 
 Key = tuple[str, str, int]
 Seen = dict[Key, tuple[float, int | None]]  # when, and the committed offset

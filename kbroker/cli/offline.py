@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kbroker.cli.errors import CommandFailed
+from kbroker.exit_codes import CommandFailed
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from kbroker.cli import OK, connection
+from kbroker.cli import connection
 from kbroker.cli.errors import unreachable
 from kbroker.cli.output import add_output_options, print_json, say
+from kbroker.exit_codes import OK
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -69,7 +69,7 @@ def _action(
 
 def _told(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Run an action; an error of the pipeline becomes one of the command line."""
-    from kbroker.cli.errors import CommandFailed
+    from kbroker.exit_codes import CommandFailed
     from kbroker.pipeline.errors import PipelineError
 
     try:
@@ -121,8 +121,8 @@ def replay_range(arguments: argparse.Namespace) -> int:
 
 
 def write_example(arguments: argparse.Namespace) -> int:
-    from kbroker.cli.errors import CommandFailed
     from kbroker.cli.program import program
+    from kbroker.exit_codes import CommandFailed
     from kbroker.pipeline.demo import EXAMPLE
 
     try:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import IO, Any, NamedTuple
 
-from kbroker.cli import OK, connection
-from kbroker.cli.errors import CommandFailed, explain
+from kbroker.cli import connection
+from kbroker.cli.errors import explain
 from kbroker.cli.output import note, plural
 from kbroker.cli.times import timestamp_ms
+from kbroker.exit_codes import OK, CommandFailed
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LARGEST_REQUEST = 100 << 20  # the topic decides how large a record may be

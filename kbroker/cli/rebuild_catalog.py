@@ -12,10 +12,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from kbroker.cli import offline
-from kbroker.cli.errors import CommandFailed
 from kbroker.cli.import_data import FoundTopic, OfflineCatalog, adopt, topics_in
 from kbroker.cli.output import note, plural
 from kbroker.cli.verify import partition_directories, read_catalog
+from kbroker.exit_codes import CommandFailed
 
 if TYPE_CHECKING:
     from kbroker.storage.offline.expectations import Expectations

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kbroker.cli.errors import CommandFailed
+from kbroker.exit_codes import CommandFailed
 
 _TOKEN = re.compile(rb"%(.)|\\x([0-9a-fA-F]{2})|\\(.)", re.DOTALL)
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"\\": b"\\", b"0": b"\0"}

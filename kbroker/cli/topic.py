@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kbroker.cli import FAILED, OK, connection, times
-from kbroker.cli.errors import CommandFailed, refused
+from kbroker.cli import connection, times
+from kbroker.cli.errors import refused
 from kbroker.cli.output import add_output_options, note, plural, print_json, print_rows, print_table, say
+from kbroker.exit_codes import FAILED, OK, CommandFailed
 
 _TOPIC_ALREADY_EXISTS = 36
 _UNKNOWN_TOPIC = 3

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 
-from kbroker.cli.errors import CommandFailed
+from kbroker.exit_codes import CommandFailed
 
 _SIGNS = frozenset("*?[^")  # in no topic's name
 

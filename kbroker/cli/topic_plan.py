@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kbroker.cli.errors import CommandFailed
+from kbroker.exit_codes import CommandFailed
 
 _FIELDS = {"partitions", "replicas", "configs"}
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kbroker.cli import FOUND, OK, offline
-from kbroker.cli.errors import CommandFailed
+from kbroker.cli import offline
 from kbroker.cli.output import add_output_options, note, plural, print_json, print_table, say, size_text
+from kbroker.exit_codes import FOUND, OK, CommandFailed
 
 if TYPE_CHECKING:
     from kbroker.storage.offline.expectations import Expectations, Expected

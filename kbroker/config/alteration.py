@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
+from kbroker.errors import describe
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.requests.errors import describe
 
 
 class NamedResource(Protocol):

@@ -15,7 +15,7 @@ from kbroker.config.protection import broken_promises
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from kbroker.config.settings import Settings
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.topics.registry import check_name
+from kbroker.topics.names import check_name
 
 # Key material belongs to a listener, not to the broker as a whole.
 _ONLY_PER_LISTENER = frozenset(

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+from kbroker.protocol.errors import ApiError, ErrorCode
+
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 
 _BITS = {"INT": 32, "SHORT": 16, "LONG": 64}
@@ -55,8 +57,11 @@ class Update(IntEnum):
     CLUSTER_WIDE = 2
 
 
-class InvalidConfig(ValueError):
-    """A value that its definition refuses; answered as INVALID_CONFIG."""
+class InvalidConfig(ApiError, ValueError):
+    """A value that its definition refuses."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_CONFIG, message)
 
 
 class Validator(Protocol):

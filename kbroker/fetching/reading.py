@@ -15,9 +15,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from kbroker.errors import error_code
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.requests.errors import error_code
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:

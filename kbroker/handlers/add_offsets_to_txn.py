@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
+from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kbroker.requests.errors import describe
 from kbroker.transactions.errors import fenced_code
 from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.add_partitions_to_txn import (
@@ -24,7 +25,6 @@ from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, lazily
 from kbroker.transactions.errors import fenced_code
 

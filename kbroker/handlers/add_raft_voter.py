@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from kbroker.cluster.voters import check_endpoints, check_voter, refuse_change
+from kbroker.errors import describe
 from kbroker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

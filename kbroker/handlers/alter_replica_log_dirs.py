@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -16,7 +17,6 @@ from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, lazily
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
+from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -19,7 +20,6 @@ from kbroker.protocol.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
 from kbroker.security.authorized_operations import GROUP_OPERATIONS
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.consumer.member import owned_partitions
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
+from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -16,7 +17,6 @@ from kbroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_partitions import (
@@ -13,7 +14,6 @@ from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 from kbroker.topics.creation import MAX_PARTITIONS_PER_REQUEST, check_assignments
 

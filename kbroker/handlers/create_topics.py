@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kbroker.config.description import describe_topic
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_topics import (
@@ -19,7 +20,6 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 from kbroker.topics.creation import NewTopic, check_new_topic, count_problem
 from kbroker.topics.registry import new_topic_id

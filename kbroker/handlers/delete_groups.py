@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, each
 
 if TYPE_CHECKING:

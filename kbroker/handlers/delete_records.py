@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -16,7 +17,6 @@ from kbroker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, each
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_topics import (
@@ -15,7 +16,6 @@ from kbroker.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:

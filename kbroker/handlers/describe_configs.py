@@ -15,6 +15,7 @@ from kbroker.config.checks import check_node_id
 from kbroker.config.description import Described
 from kbroker.config.resources import ResourceType
 from kbroker.config.settings import ConfigSource
+from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -24,9 +25,8 @@ from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
-from kbroker.topics.registry import check_name
+from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -13,9 +14,8 @@ from kbroker.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
-from kbroker.topics.registry import check_name
+from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -17,7 +17,7 @@ from kbroker.protocol.messages.describe_topic_partitions import (
 )
 from kbroker.requests.long_requests import Steps
 from kbroker.security.authorized_operations import TOPIC_OPERATIONS
-from kbroker.topics.registry import INTERNAL_TOPICS, check_name
+from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

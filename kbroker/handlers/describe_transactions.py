@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
+from kbroker.errors import describe
 from kbroker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch
+from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kbroker.requests.errors import describe
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import error_code
 from kbroker.fetching.reading import Fetching, PartitionRead
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
@@ -21,7 +22,6 @@ from kbroker.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from kbroker.requests.errors import error_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
+from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kbroker.requests.errors import describe
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:

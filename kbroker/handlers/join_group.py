@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.classic.protocol import JoinRequest, JoinResult
+from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, each, lazily
 
 if TYPE_CHECKING:

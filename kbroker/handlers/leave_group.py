@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.classic.protocol import LeaveResult, LeavingMember
+from kbroker.errors import describe
 from kbroker.pending import mapped, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:

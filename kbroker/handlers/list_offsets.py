@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.list_offsets import (
@@ -23,7 +24,6 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 from kbroker.storage.interface import Log, TimestampOffset
 from kbroker.topics import leader_epochs

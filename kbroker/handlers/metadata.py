@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.metadata import (
@@ -20,10 +21,9 @@ from kbroker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, each, lazily
 from kbroker.security.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from kbroker.topics.registry import INTERNAL_TOPICS, check_name
+from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

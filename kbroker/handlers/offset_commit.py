@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
+from kbroker.errors import describe
 from kbroker.pending import mapped, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
@@ -22,7 +23,6 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, lazily
 from kbroker.requests.repeated_commit import RepeatedCommits
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.offsets.manager import DeleteResults
 from kbroker.coordinators.groups.store import TopicPartition
+from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_delete import (
@@ -14,7 +15,6 @@ from kbroker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

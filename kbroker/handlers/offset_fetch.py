@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.offsets.manager import FetchResults
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
+from kbroker.errors import describe
 from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_fetch import (
@@ -26,7 +27,6 @@ from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps, each, lazily
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -18,7 +19,6 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
 from kbroker.topics import leader_epochs
 

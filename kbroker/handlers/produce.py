@@ -29,7 +29,7 @@ from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.produce_results import appended_at, refused, when_durable
 from kbroker.requests.repeated_produce import RepeatedProduces
 from kbroker.storage.interface import Appended, TakesLong
-from kbroker.topics.registry import INTERNAL_TOPICS
+from kbroker.topics.names import INTERNAL_TOPICS
 from kbroker.transactions.writes import Refusals, has_transactional_batches
 
 if TYPE_CHECKING:

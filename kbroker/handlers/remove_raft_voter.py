@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from kbroker.cluster.voters import check_voter, refuse_change
+from kbroker.errors import describe
 from kbroker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kbroker.requests.errors import describe
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -16,6 +16,7 @@ from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
+from kbroker.errors import describe
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.txn_offset_commit import (
@@ -24,7 +25,6 @@ from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import lazily
 from kbroker.transactions.errors import refusal_of_write
 from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition

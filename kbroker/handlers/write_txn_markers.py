@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.pending import Pending, join
 from kbroker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -17,7 +18,6 @@ from kbroker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kbroker.requests.errors import describe
 from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ class Committer:
 
     def commit(self, query: str, offsets: Offsets, now: float) -> None:
         """`now` is monotonic, in seconds."""
-        from kbroker.cli.kafka_python import load
+        from kbroker.kafka_python import load
 
         group = self._pipeline.progress_group
         if group is None or not offsets or self._committed.get(query) == offsets or now < self._not_before:

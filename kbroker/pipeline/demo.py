@@ -51,7 +51,7 @@ def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
 
 
 def _send(bootstrap_servers: str, count: int) -> int:
-    from kbroker.cli.kafka_python import load
+    from kbroker.kafka_python import load
 
     producer = load().KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=20, compression_type="lz4")
     invalid = 0

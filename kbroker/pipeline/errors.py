@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kbroker.cli import FAILED, FOUND, UNREACHABLE
+from kbroker.exit_codes import FAILED, FOUND, UNREACHABLE
 
 
 class PipelineError(Exception):

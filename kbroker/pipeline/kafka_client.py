@@ -113,7 +113,7 @@ class KafkaClient:
 @contextmanager
 def connected(pipeline: Pipeline) -> Iterator[KafkaClient]:
     """A client, closed at the end; PipelineError where no broker answers."""
-    from kbroker.cli.kafka_python import load
+    from kbroker.kafka_python import load
 
     kafka = load()
     try:

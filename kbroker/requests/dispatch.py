@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
+from kbroker.errors import error_code
 from kbroker.pending import Pending, wait
 from kbroker.protocol.codec import ProtocolError, decode, decode_in_steps, encode, encode_in_steps
 from kbroker.protocol.errors import ApiError, ErrorCode
@@ -22,7 +23,6 @@ from kbroker.protocol.message import has_lists
 from kbroker.protocol.messages import request_type, response_type
 from kbroker.requests.apis import BY_KEY
 from kbroker.requests.context import Peer, RequestContext
-from kbroker.requests.errors import error_code
 from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.refusals import refusal
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kbroker.coordinators.transactions.errors import InvalidTxnState, TransactionError
+from kbroker.errors import describe
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord
-from kbroker.requests.errors import describe
 from kbroker.storage.errors import InvalidTimestamp, LogDeleted, ProducerError
 from kbroker.storage.interface import Appended, Log
 

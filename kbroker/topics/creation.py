@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.topics.registry import INTERNAL_TOPICS, check_name
+from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -11,22 +11,16 @@ Invariants:
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.catalog import topics as rows
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.catalog.database import Database
-
-MAX_NAME_LENGTH = 249
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
-
-# Kafka keeps its own state in topics of these names. kbroker does not, and lets nobody else use them.
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 _RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")  # null, and that of the metadata topic
 
@@ -42,21 +36,6 @@ class Topic:
         self.partitions = partitions
         self.leader_epoch_base = leader_epoch_base
         self.configs = configs
-
-
-def check_name(name: str) -> None:
-    """Kafka's rules for a topic's name."""
-    if not name:
-        problem = "it is empty"
-    elif name in (".", ".."):
-        problem = f"it is '{name}'"
-    elif len(name) > MAX_NAME_LENGTH:
-        problem = f"it is {len(name)} characters long, more than {MAX_NAME_LENGTH}"
-    elif not _LEGAL_NAME.match(name):
-        problem = "it has a character other than ASCII letters, digits, '.', '_' and '-'"
-    else:
-        return
-    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"This cannot be a topic's name: {problem}.")
 
 
 class Topics:

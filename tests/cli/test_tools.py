@@ -18,8 +18,8 @@ import pytest
 from kbroker import cli
 from kbroker.cli import aliases, main, times
 from kbroker.cli.connection import addresses
-from kbroker.cli.errors import CommandFailed
 from kbroker.cli.record_format import from_text
+from kbroker.exit_codes import CommandFailed
 from kbroker.testing import KafkaBroker
 
 

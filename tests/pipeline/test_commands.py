@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.cli import FAILED, FOUND, OK, UNREACHABLE, main
+from kbroker.cli import main
+from kbroker.exit_codes import FAILED, FOUND, OK, UNREACHABLE
 from kbroker.pipeline.demo import EXAMPLE
 
 from .declared import GOOD

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.cli import FAILED, OK
+from kbroker.exit_codes import FAILED, OK
 from kbroker.pipeline import jars
 
 from .declared import GOOD, has_run

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.cli import FAILED, OK, main
+from kbroker.cli import main
+from kbroker.exit_codes import FAILED, OK
 from kbroker.pipeline import replay
 from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.state import State

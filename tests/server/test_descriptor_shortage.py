@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from kbroker.config.settings import Settings
+from kbroker.errors import describe
 from kbroker.network.connection_limits import ConnectionLimits
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
-from kbroker.requests.errors import describe
 from kbroker.storage.worker import InlineWorker
 from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess, eventually

@@ -27,7 +27,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbroker.cli import FOUND, main
+from kbroker.cli import main
+from kbroker.exit_codes import FOUND
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from kbroker.catalog.database import CatalogError, CatalogFull
-from kbroker.config.definition import InvalidConfig
 from kbroker.coordinators.groups.errors import GROUP_ERRORS
 from kbroker.coordinators.transactions.errors import TXN_ERRORS
 from kbroker.protocol.errors import ApiError, ErrorCode
@@ -33,7 +32,6 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     # Retriable, and the cheapest for clients: they refresh their metadata and try again.
     storage.Shortage: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.LogDeleted: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    InvalidConfig: ErrorCode.INVALID_CONFIG,
     CatalogFull: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     CatalogError: ErrorCode.UNKNOWN_SERVER_ERROR,
     **GROUP_ERRORS,

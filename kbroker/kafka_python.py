@@ -10,7 +10,7 @@ import re
 import warnings
 from typing import Any
 
-from kbroker.cli.errors import CommandFailed
+from kbroker.exit_codes import CommandFailed
 
 OLDEST = "3.0.12"
 

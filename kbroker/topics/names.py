@@ -1,0 +1,28 @@
+"""The names of topics: Kafka's rules, and the names that are Kafka's own."""
+
+from __future__ import annotations
+
+import re
+
+from kbroker.protocol.errors import ApiError, ErrorCode
+
+MAX_NAME_LENGTH = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+# Kafka keeps its own state in topics of these names. kbroker does not, and lets nobody else use them.
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+
+def check_name(name: str) -> None:
+    """Kafka's rules for a topic's name."""
+    if not name:
+        problem = "it is empty"
+    elif name in (".", ".."):
+        problem = f"it is '{name}'"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"it is {len(name)} characters long, more than {MAX_NAME_LENGTH}"
+    elif not _LEGAL_NAME.match(name):
+        problem = "it has a character other than ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return
+    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"This cannot be a topic's name: {problem}.")

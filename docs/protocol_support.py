@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kbroker.protocol.message import schema_of
 from kbroker.protocol.messages import API_NAMES, request_type
-from kbroker.requests.apis import APIS, BY_KEY, TELEMETRY_KEYS
+from kbroker.requests.apis import APIS, BY_KEY, CLIENT_TELEMETRY
 
 TARGET = Path(__file__).with_name("protocol-support.md")
 
@@ -37,7 +37,7 @@ def text() -> str:
     for api in sorted(APIS):
         handler = importlib.import_module(f"kbroker.handlers.{api.module}")
         summary = (handler.__doc__ or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ").strip()
-        if api.key in TELEMETRY_KEYS:
+        if api.feature == CLIENT_TELEMETRY:
             summary += " Only with kbroker.telemetry.directory set."
         rows.append(f"| {api.key} | {api.name} | {_range(api.min_version, api.max_version)} | {summary} |")
     missing = [

@@ -21,6 +21,7 @@ from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
 from kbroker.fetching.sessions import FetchSessions
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.long_requests import LongRequests
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
@@ -184,6 +185,12 @@ class Broker:
             log = self.open_logs.get((topic.topic_id, partition))
             if log is not None:
                 log.config = config
+
+    def has_feature(self, name: str) -> bool:
+        """Whether the APIs that belong to it are offered."""
+        if name == CLIENT_TELEMETRY:
+            return self.telemetry is not None
+        return self.features.level(name) > 0
 
     # where clients find us
 

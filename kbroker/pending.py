@@ -15,7 +15,7 @@ Three ways to wait, in the order of preference:
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -130,9 +130,21 @@ def join(parts: list[T | Pending[T]], build: Callable[[list[T]], R]) -> R | Pend
     return result
 
 
+@overload
+def mapped(
+    part: Pending[T],
+    build: Callable[[T], R],
+    otherwise: Callable[[Exception], R] | None = None,
+) -> R | Pending[R]: ...
+@overload
 def mapped(
     part: T | Pending[T],
     build: Callable[[T], R],
+    otherwise: Callable[[Exception], R] | None = None,
+) -> R | Pending[R]: ...
+def mapped(
+    part: Any,
+    build: Callable[[Any], R],
     otherwise: Callable[[Exception], R] | None = None,
 ) -> R | Pending[R]:
     """``build`` applied to one part, now or later; ``otherwise`` applied to the error of one that failed."""

@@ -26,11 +26,11 @@ from kbroker.network.frame_buffers import FrameBuffers
 from kbroker.network.freed_memory import FreedMemory
 from kbroker.network.stalled_peers import StalledPeers
 from kbroker.network.threads import ThreadWorker
+from kbroker.requests.session import Requests
 
 if TYPE_CHECKING:
     from kbroker.config.listeners import Listener
     from kbroker.config.settings import Settings
-    from kbroker.control.faults import Faults
     from kbroker.control.port import Control
 
 logger = logging.getLogger("kbroker.server")
@@ -88,7 +88,7 @@ class Server:
             identify(settings, self.broker.cluster_id)
         except (sqlite3.DatabaseError, DataDirectoryError) as error:
             raise refused(settings, self._logs, error) from error
-        self.faults: Faults | None = None
+        self.requests = Requests(self.broker)
         self.paused = False
         self._control: Control | None = None
         self._database.start(self._loop.call_soon_threadsafe)
@@ -175,8 +175,8 @@ class Server:
         from kbroker.control.faults import Faults
         from kbroker.control.port import Control
 
-        self.faults = Faults(self.broker)
-        self._control = Control(self, self.faults)
+        faults = self.requests.gate = Faults(self.broker.scheduler)
+        self._control = Control(self, faults)
         return await self._control.start(port)
 
     async def control(self, action: str, **arguments: Any) -> Any:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.requests.apis import APIS
-from kbroker.requests.dispatch import Request, parse
+from kbroker.requests.gate import Head, Verdict
 
 if TYPE_CHECKING:
-    from kbroker.broker import Broker
+    from kbroker.scheduler import Scheduler
 
 _REMEMBERED = 10_000  # requests
 
@@ -48,12 +48,12 @@ class _Rule:
         self.error = error
         self.delay_ms = delay_ms
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, head: Head) -> bool:
         if self.times == 0:
             return False
-        if self.api is not None and self.api != request.endpoint.name:
+        if self.api is not None and self.api != head.api.name:
             return False
-        return self.client_id is None or self.client_id == request.context.client_id
+        return self.client_id is None or self.client_id == head.client_id
 
     def use(self) -> None:
         if self.times is not None:
@@ -61,10 +61,12 @@ class _Rule:
 
 
 class Faults:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    """The gate of a broker with a control port (kbroker/requests/gate.py)."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._rules: list[_Rule] = []
-        self._delayed: dict[Pending[Any], Callable[[], None]] = {}
+        self._delayed: dict[Pending[None], Callable[[], None]] = {}
         self.requests: deque[SeenRequest] = deque(maxlen=_REMEMBERED)
 
     def fail(
@@ -87,45 +89,50 @@ class Faults:
         for go_on in list(self._delayed.values()):
             go_on()
 
-    def run(self, request: Request, frame: memoryview) -> Any:
-        """Like ``request.run``, with what the rules make of it."""
-        context = request.context
-        self.requests.append(SeenRequest(request.endpoint.name, context.api_version, context.client_id))
+    # the gate
+
+    @property
+    def is_open(self) -> bool:
+        return not self._rules
+
+    def judge(self, head: Head) -> Verdict | None:
+        """What the rules make of a request."""
+        self._seen(head)
         delay_ms = 0
         for rule in self._rules:
-            if not rule.applies(request):
+            if not rule.applies(head):
                 continue
             rule.use()
             if rule.error is not None:
-                return self._after(delay_ms, request, frame, rule.error)
+                return Verdict(self._wait(delay_ms), rule.error)
             delay_ms += rule.delay_ms
-        return self._after(delay_ms, request, frame, None)
+        wait = self._wait(delay_ms)
+        return None if wait is None else Verdict(wait, None)
 
-    def _after(self, delay_ms: int, request: Request, frame: memoryview, error: ErrorCode | None) -> Any:
+    def passed(self, head: Head, requests: int) -> None:
+        for _ in range(requests):
+            self._seen(head)
+
+    def _seen(self, head: Head) -> None:
+        self.requests.append(SeenRequest(head.api.name, head.version, head.client_id))
+
+    def _wait(self, delay_ms: int) -> Pending[None] | None:
         if delay_ms <= 0:
-            return request.run(self._broker) if error is None else request.refused(error)
-        kept = memoryview(bytearray(frame))  # the frame dies when this returns
-        result: Pending[Any] = Pending()
+            return None
+
+        def abandoned() -> None:
+            cancel()
+            del self._delayed[wait]
 
         def go_on() -> None:
-            del self._delayed[result]
             cancel()
-            if result.abandoned:
-                return
-            try:
-                again = parse(kept, request.context.peer, self._broker.clock())
-                answer = again.run(self._broker) if error is None else again.refused(error)
-            except Exception as failure:
-                result.fail(failure)
-                return
-            if isinstance(answer, Pending):
-                answer.then(result.follow)
-            else:
-                result.resolve(answer)
+            del self._delayed[wait]
+            wait.resolve(None)
 
-        cancel = self._broker.scheduler.after(delay_ms, go_on)
-        self._delayed[result] = go_on
-        return result
+        wait: Pending[None] = Pending(abandoned)
+        cancel = self._scheduler.after(delay_ms, go_on)
+        self._delayed[wait] = go_on
+        return wait
 
 
 def _known(api: str | None) -> str | None:

@@ -19,7 +19,7 @@ from kbroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from kbroker.requests.apis import APIS, BY_KEY, TELEMETRY_KEYS
+from kbroker.requests.apis import APIS, BY_KEY
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -44,7 +44,7 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext)
         api_keys=[
             ApiVersion(api.key, api.min_version, api.max_version)
             for api in APIS
-            if api.key not in TELEMETRY_KEYS or broker.settings["kbroker.telemetry.directory"]
+            if api.feature is None or broker.has_feature(api.feature)
         ],
         supported_features=[
             SupportedFeatureKey(feature.name, feature.min_level, feature.max_level)

@@ -22,6 +22,7 @@ from kbroker.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -33,6 +34,8 @@ _READ_COMMITTED = 1
 _FIRST_WITH_BATCHES = 4  # of format 2
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
+
+TRAITS = Traits(long_poll=True, bounded_answer=True)
 
 
 def handle(

@@ -14,6 +14,7 @@ from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from kbroker.requests.long_requests import Steps, each, lazily
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
 
 _FIRST_WITHOUT_PROTOCOL_NAME = 7
+
+TRAITS = Traits(long_poll=True)
 
 
 def handle(

@@ -24,10 +24,11 @@ from kbroker.protocol.records import MAX_DECOMPRESSED_BYTES, DecompressedTooLarg
 from kbroker.protocol.records.batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
 from kbroker.protocol.records.compression import ZSTD
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord, UnsupportedCompression
-from kbroker.requests.dispatch import BadRequest, Unassigned
+from kbroker.requests.answers import BadRequest, Unassigned
 from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.produce_results import appended_at, refused, when_durable
 from kbroker.requests.repeated_produce import RepeatedProduces
+from kbroker.requests.traits import Traits
 from kbroker.storage.interface import Appended, TakesLong
 from kbroker.topics.names import INTERNAL_TOPICS
 from kbroker.transactions.writes import Refusals, has_transactional_batches
@@ -47,6 +48,14 @@ _NO_RECORDS = memoryview(b"")
 _AT_ONCE = 128  # partitions of one request that keep others waiting
 _LIKELY_RATIO = 16  # what compressed records mostly make at most, of their bytes
 _LIKELY_BYTES = 1024 * 1024
+_MOST_DECODING_STEPS = 2000  # 128,000 partitions
+
+TRAITS = Traits(
+    overlaps=True,
+    bounded_answer=True,
+    max_request_bytes=None,
+    max_decoding_steps=_MOST_DECODING_STEPS,
+)
 
 Answer = ProduceResponse | Pending[ProduceResponse] | None
 

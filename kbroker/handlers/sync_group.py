@@ -12,11 +12,14 @@ from kbroker.coordinators.groups.errors import InconsistentGroupProtocol
 from kbroker.pending import mapped
 from kbroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kbroker.requests.long_requests import Steps, each
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.pending import Pending
     from kbroker.requests.context import RequestContext
+
+TRAITS = Traits(long_poll=True)
 
 
 def handle(

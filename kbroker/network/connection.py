@@ -26,26 +26,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from kbroker.network.outgoing import Outgoing
-from kbroker.pending import Pending
-from kbroker.requests.dispatch import (
-    Answerable,
-    BadRequest,
-    Buffers,
-    Lanes,
-    LongRequest,
-    Request,
-    Taken,
-    parse,
-    parse_in_steps,
-)
-from kbroker.requests.long_requests import at_once
+from kbroker.requests.answers import BadRequest, Buffers, Deferred
+from kbroker.requests.session import Session
 from kbroker.storage.segments.file_range import FileRange
 
 if TYPE_CHECKING:
-    from kbroker.broker import Broker
-    from kbroker.control.faults import Faults
     from kbroker.network.budget import Budget
     from kbroker.network.frame_buffers import FrameBuffers
+    from kbroker.requests.session import Requests
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -55,7 +43,6 @@ _COUNTED_BYTES = 16 * 1024  # of an unfinished frame, from here on, count in the
 _LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame is received into a buffer of its own
 _FIRST_BUFFER_BYTES = 64 * 1024  # of a frame whose size is not reserved at once
 _WHOLE_BUFFER_BYTES = 4 * 1024 * 1024  # a larger frame's never is
-_LONG_FRAME_BYTES = 4 * 1024  # from here on a request may take long to decode
 _TURN_SECONDS = 0.005  # for the requests of one connection that came together
 _MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
 _FLUSH_BYTES = 64 * 1024  # answers are collected up to here while there are requests at hand
@@ -65,12 +52,11 @@ _SIZE = struct.Struct(">i")
 class Host(Protocol):
     """What a connection needs of the server."""
 
-    broker: Broker
+    requests: Requests
     budget: Budget
     frame_buffers: FrameBuffers
     scratch: memoryview
     max_request_bytes: int
-    faults: Faults | None
     paused: bool
 
     def now_ms(self) -> int: ...
@@ -82,29 +68,19 @@ class Host(Protocol):
 class _Slot:
     """The place of one response in the order of responses."""
 
-    __slots__ = ("frame", "pending", "request")
+    __slots__ = ("deferred", "frame")
 
-    def __init__(self, request: Answerable, pending: Pending[Any] | None, frame: Buffers | None) -> None:
-        self.request = request
-        self.pending = pending
+    def __init__(self, deferred: Deferred | None, frame: Buffers | None) -> None:
+        self.deferred = deferred
         self.frame = frame
 
+    @property
+    def waits_for_others(self) -> bool:
+        return self.deferred is not None and self.deferred.waits_for_others
 
-class _Framed:
-    """A request that is answered, but for making a frame of the answer."""
-
-    __slots__ = ()
-
-    waits_for_others = False
-
-    def may_overlap(self, answer: Pending[Any]) -> bool:
-        return False
-
-    def framed(self, answer: Buffers, broker: Broker) -> Buffers:
-        return answer
-
-    def failed(self, error: BaseException) -> Any:
-        raise error
+    def abandon(self) -> None:
+        if self.deferred is not None:
+            self.deferred.answer.abandon()
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -119,7 +95,6 @@ class Connection(asyncio.BufferedProtocol):
         "_frame_buffer",
         "_frame_size",
         "_host",
-        "_lanes",
         "_on_drained",
         "_out",
         "_out_bytes",
@@ -128,15 +103,14 @@ class Connection(asyncio.BufferedProtocol):
         "_receiving",
         "_reserved_read",
         "_reserved_write",
+        "_session",
         "_slots",
         "_transport",
         "_unreserve",
         "_unsent_bytes",
         "_yielded",
-        "client_software",
         "last_active",
         "listener",
-        "local_address",
         "peer_host",
         "peer_port",
     )
@@ -144,20 +118,18 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, host: Host, listener: str) -> None:
         self._host = host
         self.listener = listener
-        self.local_address: tuple[str, int] = ("", 0)
         self.peer_host = ""
         self.peer_port = 0
-        self.client_software: tuple[str, str] | None = None
         self.last_active = 0
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
+        self._session: Session = None  # type: ignore[assignment]  # as well
         self._prefix = b""  # the start of an unfinished small frame
         self._frame: memoryview | None = None  # an unfinished large frame, as far as there is room for it
         self._frame_buffer: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
         self._backlog: bytearray | None = None  # whole frames that must wait
-        self._lanes: dict[int, Lanes] | None = None  # by API key: its low byte, which tells it
         self._slots: deque[_Slot] = deque()
         self._blocking: _Slot | None = None  # the answer that must be there before the next request starts
         self._out: Buffers = []
@@ -178,8 +150,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._outgoing = Outgoing(self._transport, self._resumed)
-        self.local_address = _address(transport.get_extra_info("sockname"))
-        self.peer_host, self.peer_port = _address(transport.get_extra_info("peername"))
+        local = _address(transport.get_extra_info("sockname"))
+        self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
+        self._session = Session(self._host.requests, self.listener, local, peer)
         self.last_active = self._host.now_ms()
         refusal = self._host.admit(self)
         if refusal is not None:
@@ -231,18 +204,17 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _ended_for_good(self) -> bool:
-        if self._slots and not self._slots[-1].request.waits_for_others:
+        if self._slots and not self._slots[-1].waits_for_others:
             return False
         return self._backlog is None or bool(self._slots)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._closed = True
         for slot in self._slots:
-            if slot.pending is not None:
-                slot.pending.abandon()
+            slot.abandon()
         self._slots.clear()
         self._out.clear()
-        self._lanes = None
+        self._session.end()
         self._outgoing.lost()
         self._frame = None
         self._take_backlog()
@@ -310,10 +282,8 @@ class Connection(asyncio.BufferedProtocol):
             self._drained()
             return
         self._transport.pause_reading()
-        while self._slots and self._slots[-1].frame is None and self._slots[-1].request.waits_for_others:
-            dropped = self._slots.pop()
-            assert dropped.pending is not None
-            dropped.pending.abandon()
+        while self._slots and self._slots[-1].frame is None and self._slots[-1].waits_for_others:
+            self._slots.pop().abandon()
         self._close_if_drained()
 
     def resume(self) -> None:
@@ -348,7 +318,7 @@ class Connection(asyncio.BufferedProtocol):
             behind = end - position - 4 - size
             if behind < 0 or not self._ready:
                 break
-            taken = self._execute_run(view[position:]) if behind and self._lanes is not None else 0
+            taken = self._execute_run(view[position:]) if behind else 0
             if not taken:
                 taken = 4 + size
                 self._execute(view[position + 4 : position + taken])
@@ -433,113 +403,58 @@ class Connection(asyncio.BufferedProtocol):
 
     def _execute(self, frame: memoryview) -> None:
         try:
-            lanes = None if self._lanes is None else self._lanes_for(frame)
-            answer = None if lanes is None else lanes.take(frame, self.last_active)
-            if type(answer) is bytes and not self._slots:
-                self._out.append(answer)
-                self._out_bytes += len(answer)
-                return
-            if type(answer) is Taken:
-                self._await(*answer)
-                return
-            if len(frame) < _LONG_FRAME_BYTES or answer is not None:
-                request = parse(frame, self, self.last_active)
-            else:
-                parsed = at_once(parse_in_steps(frame, self, self.last_active))
-                if parsed is None:
-                    self._execute_later(frame)
-                    return
-                request = parsed
-            if answer is None:
-                answer = self._run(request, frame)
-                if answer is None:
-                    return
-                if request.endpoint.lanes is not None and self._host.faults is None:
-                    lanes = lanes or self._new_lanes(frame[1], request.endpoint.lanes)
-                    lanes.learn(frame, request, answer)
-            if isinstance(answer, Pending):
-                self._await(request, answer)
-                return
-            framed = [answer] if type(answer) is bytes else request.framed(answer, self._host.broker)
-            if isinstance(framed, Pending):
-                self._await(_Framed(), framed)
-            elif self._slots:
-                self._slots.append(_Slot(request, None, framed))
-            else:
-                self._send(framed)
+            answer = self._session.execute(frame, self.last_active)
         except BadRequest as refusal:
             self._refuse(str(refusal))
         except Exception:
             self._unanswerable()
-
-    def _run(self, request: Request, frame: memoryview) -> Any:
-        faults = self._host.faults
-        return request.run(self._host.broker) if faults is None else faults.run(request, frame)
-
-    def _execute_later(self, frame: memoryview) -> None:
-        """A request that takes long to decode: in turns with others, from bytes of its own."""
-        request = LongRequest()
-        kept = memoryview(bytearray(frame))
-        answer = request.run(kept, self, self.last_active, self._host.broker, self._run)
-        self._await(request, answer if isinstance(answer, Pending) else Pending.resolved(answer))
+        else:
+            if type(answer) is not list:
+                self._await(cast("Deferred", answer))
+            elif self._slots:
+                self._slots.append(_Slot(None, answer))
+            else:
+                self._send(answer)
 
     def _execute_run(self, view: memoryview) -> int:
         """Execute the first requests together if they allow it; how many bytes they had."""
-        lanes = None if self._slots else self._lanes_for(view[_SIZE.size :])
-        if lanes is None or len(view) > self._host.max_request_bytes:
+        if self._slots or len(view) > self._host.max_request_bytes:
             return 0
         try:
-            answers, taken = lanes.take_run(view, self.last_active)
+            run = self._session.execute_run(view, self.last_active)
         except Exception:
             self._unanswerable()
             return len(view)
-        if taken:
-            self._out.append(answers)
-            self._out_bytes += len(answers)
-        return taken
-
-    def _lanes_for(self, frame: memoryview) -> Lanes | None:
-        if self._lanes is None or self._host.faults is not None or len(frame) < 2:
-            return None
-        return self._lanes.get(frame[1])
-
-    def _new_lanes(self, api_key: int, lanes: Callable[[Broker], Lanes]) -> Lanes:
-        if self._lanes is None:
-            self._lanes = {}
-        made = self._lanes[api_key] = lanes(self._host.broker)
-        return made
+        if run.requests:
+            self._out.append(run.answers)
+            self._out_bytes += len(run.answers)
+        return run.size_bytes
 
     def _unanswerable(self) -> None:
         logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
         self.close()
 
-    def _await(self, request: Answerable, pending: Pending[Any]) -> None:
-        slot = _Slot(request, pending, None)
+    def _await(self, deferred: Deferred) -> None:
+        slot = _Slot(deferred, None)
         self._slots.append(slot)
-        if not request.may_overlap(pending):
+        if not deferred.may_overlap:
             self._blocking = slot
-        pending.then(lambda settled: self._settled(slot, settled))
+        deferred.answer.then(lambda _: self._settled(slot, deferred))
 
-    def _settled(self, slot: _Slot, pending: Pending[Any]) -> None:
+    def _settled(self, slot: _Slot, deferred: Deferred) -> None:
         if self._closed:
             return
         try:
-            try:
-                answer = pending.result()
-            except BadRequest:
-                raise
-            except Exception as error:
-                answer = slot.request.failed(error)
-            framed = [] if answer is None else slot.request.framed(answer, self._host.broker)
+            framed = deferred.framed()
         except BadRequest as refusal:
             self._refuse(str(refusal))
             return
         except Exception:  # whoever settled this one has others to settle
             self._unanswerable()
             return
-        if isinstance(framed, Pending):
-            slot.request, slot.pending = _Framed(), framed
-            framed.then(lambda settled: self._settled(slot, settled))
+        if isinstance(framed, Deferred):
+            slot.deferred = framed
+            framed.answer.then(lambda _: self._settled(slot, framed))
             return
         slot.frame = framed
         if self._blocking is slot:

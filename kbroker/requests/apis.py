@@ -17,12 +17,16 @@ class Api(NamedTuple):
     name: str
     min_version: int
     max_version: int
+    feature: str | None = None  # is offered only while the broker has it (Broker.has_feature)
 
     @property
     def module(self) -> str:
         """The name of its message module and of its handler module."""
         return module_name(self.name)
 
+
+CLIENT_TELEMETRY = "client telemetry"
+"""Something receives the metrics of clients (kbroker.telemetry.directory)."""
 
 APIS: tuple[Api, ...] = (
     Api(0, "Produce", 0, 13),
@@ -67,8 +71,8 @@ APIS: tuple[Api, ...] = (
     Api(64, "UnregisterBroker", 0, 0),
     Api(65, "DescribeTransactions", 0, 0),
     Api(66, "ListTransactions", 0, 2),
-    Api(71, "GetTelemetrySubscriptions", 0, 0),
-    Api(72, "PushTelemetry", 0, 0),
+    Api(71, "GetTelemetrySubscriptions", 0, 0, CLIENT_TELEMETRY),
+    Api(72, "PushTelemetry", 0, 0, CLIENT_TELEMETRY),
     Api(68, "ConsumerGroupHeartbeat", 0, 1),
     Api(69, "ConsumerGroupDescribe", 0, 1),
     Api(74, "ListConfigResources", 0, 1),
@@ -78,6 +82,3 @@ APIS: tuple[Api, ...] = (
 )
 
 BY_KEY: dict[int, Api] = {api.key: api for api in APIS}
-
-# Client telemetry is offered only where something receives it.
-TELEMETRY_KEYS = frozenset((71, 72))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from kbroker.security.principal import ANONYMOUS, Principal
 
 
-class Peer(Protocol):
-    """The connection a request came over, as far as handlers may see it."""
+class Peer:
+    """The client at the other end of a connection, as far as handlers may see it."""
 
-    client_software: tuple[str, str] | None  # name and version, once ApiVersions told them (KIP-511)
+    __slots__ = ("client_software", "listener", "local_address", "peer_host", "peer_port", "principal")
 
-    @property
-    def listener(self) -> str: ...
-    @property
-    def local_address(self) -> tuple[str, int]: ...
-    @property
-    def peer_host(self) -> str: ...
-    @property
-    def peer_port(self) -> int: ...
+    def __init__(self, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]) -> None:
+        self.listener = listener
+        self.local_address = local_address  # at which this very connection reached us
+        self.peer_host, self.peer_port = peer_address
+        self.principal: Principal = ANONYMOUS
+        self.client_software: tuple[str, str] | None = None  # name and version, told by ApiVersions (KIP-511)
 
 
 class RequestContext:
@@ -38,6 +36,11 @@ class RequestContext:
         self.client_id = client_id
         self.now_ms = now_ms
         self.peer = peer
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.peer.principal
 
     @property
     def listener(self) -> str:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.headers import RequestHeader
-from kbroker.requests.dispatch import Buffers, Request, Taken
+from kbroker.requests.answers import Buffers, Deferred
+from kbroker.requests.lanes import NO_RUN, Run
+from kbroker.requests.request import Request
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -61,8 +63,8 @@ class RepeatedCommits:
         self._lanes: dict[int, _Lane] = {}  # by the size of the request
         self._decoded = 0
 
-    def take(self, frame: memoryview, now_ms: int) -> bytes | Taken | None:
-        """The whole answer, maybe a later one; None: decode the request."""
+    def take(self, frame: memoryview, now_ms: int) -> Buffers | Deferred | None:
+        """The answer, maybe a later one; None: decode the request."""
         lane = self._lanes.get(len(frame))
         if lane is None:
             return None
@@ -82,12 +84,12 @@ class RepeatedCommits:
             committed = self._broker.groups.offsets.commit(commit, now_ms)
             answer = committed.result() if committed.done else None
         except Exception as error:
-            return b"".join(asked.frame(asked.failed(error)))
-        return Taken(asked, committed) if answer is None else b"".join(asked.frame(answer))
+            return asked.frame(asked.failed(error))
+        return Deferred(asked, committed, self._broker) if answer is None else asked.frame(answer)
 
-    def take_run(self, view: memoryview, now_ms: int) -> tuple[bytes, int]:
-        """Who commits waits for the answer: there is nothing to be had from several at a time."""
-        return b"", 0
+    def take_run(self, view: memoryview, now_ms: int) -> Run:
+        """A consumer waits for the answer to a commit: there are no two that came together."""
+        return NO_RUN
 
     def learn(self, frame: memoryview, request: Request, answer: Any) -> None:
         """A request that was decoded, whatever its answer is or will be."""

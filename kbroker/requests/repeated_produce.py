@@ -17,9 +17,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Never
 
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, mapped
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -27,12 +27,14 @@ from kbroker.protocol.records.batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BI
 from kbroker.protocol.records.codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
+from kbroker.requests.answers import Buffers, Deferred
+from kbroker.requests.lanes import NO_RUN, Run
 from kbroker.requests.produce_results import appended_at, refused, when_durable
 from kbroker.storage.interface import TakesLong
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.requests.dispatch import Request
+    from kbroker.requests.request import Request
 
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
@@ -56,6 +58,8 @@ class _Lane(NamedTuple):
     name: str
     topic_id: bytes
     partition: int
+    version: int
+    flexible_response: bool
     pack: Callable[..., bytes]  # see _layout
     size: int
     start: bytes
@@ -75,10 +79,8 @@ class RepeatedProduces:
         self._flexible = False
         self._misses = 0  # since a request was taken
 
-    def take(
-        self, frame: memoryview, now_ms: int
-    ) -> bytes | ProduceResponse | Pending[ProduceResponse] | None:
-        """The whole answer; or a response, maybe a later one, to be framed; None: decode the request."""
+    def take(self, frame: memoryview, now_ms: int) -> Buffers | Deferred | None:
+        """The answer, maybe a later one; None: decode the request."""
         found = self._find(frame)
         if found is None:
             return None
@@ -92,31 +94,34 @@ class RepeatedProduces:
         except TakesLong:
             return None
         except Exception as error:
-            return _response(lane, refused(lane.partition, error, log))
+            return _frame(lane, correlation_id, refused(lane.partition, error, log))
         if appended.durable is not None:
             result = appended_at(lane.partition, appended)
-            response = _response(lane, result)
-            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result)]
-            return join(waiting, lambda _: response)
-        return lane.pack(
-            lane.size,
-            correlation_id,
-            lane.start,
-            appended.base_offset,
-            appended.log_append_time_ms,
-            appended.log_start_offset,
-            lane.end,
-        )
+            durable = mapped(when_durable(appended.durable, result), lambda _: result)
+            if isinstance(durable, Pending):
+                return Deferred(_RepeatedProduce(lane, correlation_id), durable, self._broker)
+            return _frame(lane, correlation_id, result)
+        return [
+            lane.pack(
+                lane.size,
+                correlation_id,
+                lane.start,
+                appended.base_offset,
+                appended.log_append_time_ms,
+                appended.log_start_offset,
+                lane.end,
+            )
+        ]
 
-    def take_run(self, view: memoryview, now_ms: int) -> tuple[bytes, int]:
-        """What requests that came together, all for one log, are answered, and how many bytes they have.
+    def take_run(self, view: memoryview, now_ms: int) -> Run:
+        """Requests that came together, all for one log.
 
-        `view` begins with a whole one, behind its size. Nothing, and 0: take it alone.
+        `view` begins with the length of a whole one.
         """
         second = 4 + _LENGTH.unpack_from(view)[0]
         start, end = 4 + _SHAPE, 4 + self._position
         if view[start:end] != view[second + start : second + end]:
-            return b"", 0  # there is no second one, or it is for another partition
+            return NO_RUN  # there is no second one, or it is for another partition
         lane: _Lane | None = None
         head = shape = b""
         batches: list[memoryview] = []
@@ -142,18 +147,18 @@ class RepeatedProduces:
             correlation_ids.append(correlation_id)
             position = stop
         if lane is None or len(batches) < 2:
-            return b"", 0
+            return NO_RUN
         log = self._broker.open_logs.get(lane.log_key)
         offsets = None if log is None else log.append_run(batches, now_ms)
         if log is None or offsets is None:
-            return b"", 0
+            return NO_RUN
         self._misses = 0
         log_start = log.log_start_offset
         answers = [
             lane.pack(lane.size, correlation_id, lane.start, offset, NO_TIMESTAMP, log_start, lane.end)
             for correlation_id, offset in zip(correlation_ids, offsets, strict=True)
         ]
-        return b"".join(answers), position
+        return Run(b"".join(answers), position, len(answers))
 
     def _find(self, frame: memoryview) -> tuple[_Lane, bytes, memoryview] | None:
         """Of a request that a lane takes: the lane, the correlation id and the batch."""
@@ -238,7 +243,16 @@ class RepeatedProduces:
             start = b"\0" + start  # the header's tagged fields: none
         layout = _layout(len(start), len(end))
         return _Lane(
-            (topic.topic_id, partition), name, topic_id, partition, layout.pack, layout.size - 4, start, end
+            (topic.topic_id, partition),
+            name,
+            topic_id,
+            partition,
+            version,
+            request.endpoint.flexible_response,
+            layout.pack,
+            layout.size - 4,
+            start,
+            end,
         )
 
 
@@ -253,5 +267,29 @@ def _layout(start: int, end: int) -> struct.Struct:
     return struct.Struct(f">i4s{start}sqqq{end}s")
 
 
-def _response(lane: _Lane, result: PartitionProduceResponse) -> ProduceResponse:
-    return ProduceResponse([TopicProduceResponse(lane.name, lane.topic_id, [result])])
+class _RepeatedProduce:
+    """A request that a lane took and that waits for the disk, as far as it takes to answer it."""
+
+    __slots__ = ("_correlation_id", "_lane")
+
+    waits_for_others = False
+
+    def __init__(self, lane: _Lane, correlation_id: bytes) -> None:
+        self._lane = lane
+        self._correlation_id = correlation_id
+
+    def may_overlap(self, answer: Pending[PartitionProduceResponse]) -> bool:
+        return True
+
+    def framed(self, answer: PartitionProduceResponse, broker: Broker) -> Buffers:
+        return _frame(self._lane, self._correlation_id, answer)
+
+    def failed(self, error: BaseException) -> Never:
+        raise error
+
+
+def _frame(lane: _Lane, correlation_id: bytes, result: PartitionProduceResponse) -> Buffers:
+    response = ProduceResponse([TopicProduceResponse(lane.name, lane.topic_id, [result])])
+    header = correlation_id + b"\0" if lane.flexible_response else correlation_id
+    body = encode_bytes(response, lane.version)
+    return [_LENGTH.pack(len(header) + len(body)) + header + body]

@@ -209,7 +209,7 @@ def test_only_the_command_that_runs_is_loaded() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout.strip() == "['kbroker.cli', 'kbroker.cli.serve']"
+    assert done.stdout.strip() == "['kbroker.cli', 'kbroker.cli.serve', 'kbroker.exit_codes']"
 
 
 def test_the_whole_command_line_is_built_in_a_moment() -> None:

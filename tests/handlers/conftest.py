@@ -1,4 +1,4 @@
-"""A whole broker without sockets or threads: requests go through dispatch as frames, storage is in memory."""
+"""A broker without sockets or threads: requests go through a session as frames, storage is in memory."""
 
 from __future__ import annotations
 
@@ -22,21 +22,14 @@ from kbroker.protocol.headers import (
 )
 from kbroker.protocol.records import build_batch
 from kbroker.protocol.records.codec import Record
+from kbroker.requests.answers import Buffers, Deferred
 from kbroker.requests.apis import BY_KEY
-from kbroker.requests.dispatch import parse
+from kbroker.requests.session import Requests, Session
 from kbroker.storage.memory import MemoryDirectory
 from kbroker.storage.worker import InlineWorker
 from kbroker.topics.registry import Topic
 
 NOW_MS = 1_700_000_000_000
-
-
-class Peer:
-    listener = "PLAINTEXT"
-    local_address = ("127.0.0.1", 19092)
-    peer_host = "127.0.0.1"
-    peer_port = 54321
-    client_software: tuple[str, str] | None = None
 
 
 class ManualScheduler:
@@ -56,12 +49,13 @@ class ManualScheduler:
 class Cluster:
     """The broker, and a client of it."""
 
+    _connected: tuple[Broker, Session] | None = None
+
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.now_ms = NOW_MS
         self.database = Database(None)
         self.logs = MemoryDirectory()
         self.scheduler = ManualScheduler()
-        self.peer = Peer()
         self.broker = self.start(settings)
 
     def start(self, settings: Mapping[str, str]) -> Broker:
@@ -92,27 +86,39 @@ class Cluster:
         header = RequestHeader(schema.api_key, version, 7, "test")
         frame = encode_bytes(header, request_header_version(schema.api_key, version))
         frame += encode_bytes(request, version)
-        parsed = parse(memoryview(bytearray(frame)), self.peer, self.now_ms)
-        answer = parsed.run(self.broker)
+        answer = self.session().execute(memoryview(bytearray(frame)), self.now_ms)
 
-        def received(response: Any) -> Any:
-            wire = b"".join(bytes(part) for part in parsed.frame(response))
+        def received(answer: Buffers) -> Any:
+            wire = b"".join(bytes(part) for part in answer)
             return _decode(schema.api_key, version, memoryview(wire)[4:])
 
-        if not isinstance(answer, Pending):
-            return received(answer)
+        while isinstance(answer, Deferred):
+            if not answer.answer.done:
+                return _later(answer, received)
+            answer = answer.framed()
+        return received(answer) if answer else None
 
-        def settled(answer: Pending[Any]) -> Any:
-            try:
-                return received(answer.result())
-            except Exception as error:
-                return received(parsed.failed(error))
+    def session(self) -> Session:
+        """The client's, with the broker as it was started last."""
+        if self._connected is None or self._connected[0] is not self.broker:
+            session = Session(Requests(self.broker), "PLAINTEXT", ("127.0.0.1", 19092), ("127.0.0.1", 54321))
+            self._connected = (self.broker, session)
+        return self._connected[1]
 
-        if answer.done:
-            return settled(answer)
-        later: Pending[Any] = Pending(answer.abandon)
-        answer.then(lambda answer: later.resolve(settled(answer)))
-        return later
+
+def _later(deferred: Deferred, received: Callable[[Buffers], Any]) -> Pending[Any]:
+    later: Pending[Any] = Pending(deferred.answer.abandon)
+
+    def settled(_: Pending[Any], deferred: Deferred = deferred) -> None:
+        answer = deferred.framed()
+        if isinstance(answer, Deferred):
+            following = answer
+            answer.answer.then(lambda _: settled(_, following))
+        else:
+            later.resolve(received(answer))
+
+    deferred.answer.then(settled)
+    return later
 
 
 def _decode(api_key: int, version: int, wire: memoryview) -> Any:

@@ -16,7 +16,7 @@ from kbroker.pending import Pending
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.headers import RequestHeader, request_header_version
 from kbroker.requests.apis import APIS, Api
-from kbroker.requests.dispatch import LongRequest
+from kbroker.requests.long_request import LongRequest
 from kbroker.requests.long_requests import LongRequests, Steps
 from tests.handlers.conftest import Cluster
 from tests.server.largest_requests import Filler
@@ -82,13 +82,9 @@ def _answer(cluster: Cluster, frame: bytes) -> tuple[list[Any], int]:
         work = broker.long_requests = CountedWork()
         sys.setprofile(work.count)
         try:
-            answer = LongRequest().run(
-                memoryview(bytearray(frame)),
-                cluster.peer,
-                cluster.now_ms,
-                broker,
-                lambda request, _: request.run(broker),
-            )
+            answer = LongRequest(
+                memoryview(bytearray(frame)), cluster.session(), cluster.now_ms, broker
+            ).run()
         finally:
             sys.setprofile(None)
         assert not isinstance(answer, Pending)

@@ -18,7 +18,6 @@ def connected(budget: Budget) -> Connection:
         frame_buffers=FrameBuffers(),
         scratch=memoryview(bytearray(SCRATCH_BYTES)),
         max_request_bytes=100_000_000,
-        faults=None,
         paused=False,
     )
     host.now_ms.return_value = 0

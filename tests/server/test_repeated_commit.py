@@ -29,7 +29,7 @@ from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.messages.sync_group import SyncGroupRequest
 from kbroker.protocol.records import Record, build_batch
-from kbroker.requests.dispatch import parse
+from kbroker.requests.request import parse
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
@@ -301,13 +301,9 @@ def test_an_answer_is_framed_whenever_it_comes(later: bool, outcome: Any) -> Non
     answer = lanes.send("group", 7)
     if later:
         settle()
-        asked, result = answer
-        assert result is lanes.result
-        try:
-            value = result.result()
-        except OSError as error:
-            value = asked.failed(error)
-        answer = b"".join(asked.frame(value))
+        assert answer.answer is lanes.result
+        answer = answer.framed()
+    answer = b"".join(answer)
     size, correlation_id = struct.unpack_from(">ii", answer)
     assert (size, correlation_id) == (len(answer) - 4, 3)
     code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(outcome, Exception) else ErrorCode.NONE

@@ -34,7 +34,7 @@ from kbroker.protocol.messages.produce import (
 )
 from kbroker.protocol.records import Record, build_batch
 from kbroker.requests import repeated_produce
-from kbroker.requests.dispatch import parse
+from kbroker.requests.request import parse
 from kbroker.storage.interface import Appended
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess
@@ -99,7 +99,9 @@ def everything(client: RawClient, name: str) -> list[bytes]:
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=2**25, topics=[FetchTopic(name, partitions=asked)]
     )
-    return [bytes(each.records or b"") for each in client.ask(request, 12).responses[0].partitions]
+    partitions = client.ask(request, 12).responses[0].partitions
+    assert {each.error_code for each in partitions} == {ErrorCode.NONE}
+    return [bytes(each.records or b"") for each in partitions]
 
 
 def _flip(position: int) -> Callable[[bytes], bytes]:

@@ -25,7 +25,7 @@ from kbroker.pending import Pending
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
 from kbroker.storage.worker import InlineWorker
-from tests.handlers.conftest import NOW_MS, Cluster, ManualScheduler, Peer
+from tests.handlers.conftest import NOW_MS, Cluster, ManualScheduler
 from tests.storage.faults import Crash, FaultyFiles, QuickFiles
 
 from .broker_support import TransactionalClient, committed_values, fetched_offset
@@ -87,7 +87,6 @@ class FileCluster(Cluster):
         self.files = files
         self.database = database
         self.scheduler = ManualScheduler()
-        self.peer = Peer()
         self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
         self.broker = Broker(
             Settings.load(flags={"node.id": "1"}),

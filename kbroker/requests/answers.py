@@ -1,0 +1,101 @@
+"""What the session of a connection answers to a request: the frame, or that it comes later.
+
+`Buffers` is the frame of the answer: its parts, in order. An empty list: the request gets no answer.
+`Deferred` is an answer that is not there yet. BadRequest: there will be none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kbroker.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+
+T = TypeVar("T")
+
+Buffers = list[Any]  # bytes, bytearray, memoryview or FileRange
+
+
+class BadRequest(Exception):
+    """The frame cannot be answered; the connection must close."""
+
+
+class Unassigned(Pending[T]):
+    """The answer to a Produce that has not been given its offsets yet."""
+
+    __slots__ = ()
+
+
+class Answerable(Protocol):
+    """A request, as far as it takes to answer it."""
+
+    @property
+    def waits_for_others(self) -> bool: ...
+    def may_overlap(self, answer: Pending[Any]) -> bool: ...
+    def framed(self, answer: Any, broker: Broker) -> Buffers | Pending[Buffers]: ...
+    def failed(self, error: BaseException) -> Any: ...
+
+
+class Deferred:
+    """A request that waits for its answer."""
+
+    __slots__ = ("_broker", "_request", "answer")
+
+    def __init__(self, request: Answerable, answer: Pending[Any], broker: Broker) -> None:
+        self._request = request
+        self._broker = broker
+        self.answer = answer
+
+    @property
+    def waits_for_others(self) -> bool:
+        """What its answer waits for is the doing of other clients, or of time."""
+        return self._request.waits_for_others
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether the next request may start meanwhile."""
+        return self._request.may_overlap(self.answer)
+
+    def framed(self) -> Buffers | Deferred:
+        """The frame, once the answer is settled; or another wait, for something that takes time to encode."""
+        try:
+            answer = self.answer.result()
+        except BadRequest:
+            raise
+        except Exception as error:
+            answer = self._request.failed(error)
+        if answer is None:
+            return []
+        return framed(self._request, answer, self._broker)
+
+
+class _Framed:
+    """A request that is answered, but for the frame of its answer, or for its turn to be executed."""
+
+    __slots__ = ()
+
+    waits_for_others = False
+
+    def may_overlap(self, answer: Pending[Any]) -> bool:
+        return False
+
+    def framed(self, answer: Buffers, broker: Broker) -> Buffers:
+        return answer
+
+    def failed(self, error: BaseException) -> Any:
+        raise error
+
+
+def framed(request: Answerable, answer: Any, broker: Broker) -> Buffers | Deferred:
+    frame = request.framed(answer, broker)
+    return Deferred(_FRAMED, frame, broker) if isinstance(frame, Pending) else frame
+
+
+def deferred_frame(frame: Pending[Any], broker: Broker) -> Deferred:
+    """A frame, or again a Deferred, that comes later."""
+    return Deferred(_FRAMED, frame, broker)
+
+
+_FRAMED = _Framed()

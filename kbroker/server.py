@@ -18,25 +18,24 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
+from kbroker.config.listeners import CONTROL, KAFKA, Listener
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
 from kbroker.network.budget import Budget
 from kbroker.network.connection import SCRATCH_BYTES, Connection
 from kbroker.network.connection_limits import ConnectionLimits
+from kbroker.network.connections import Connections
 from kbroker.network.frame_buffers import FrameBuffers
 from kbroker.network.freed_memory import FreedMemory
-from kbroker.network.stalled_peers import StalledPeers
 from kbroker.network.threads import ThreadWorker
 from kbroker.requests.session import Requests
 
 if TYPE_CHECKING:
-    from kbroker.config.listeners import Listener
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
 
 logger = logging.getLogger("kbroker.server")
 
 _IO_THREADS = 4
-_DRAIN_SECONDS = 10
 _MIN_TICK_MS = 10
 
 
@@ -69,12 +68,14 @@ class Server:
         self.budget = Budget(settings["queued.max.request.bytes"])
         self.frame_buffers = FrameBuffers()
         self.max_request_bytes = settings["socket.request.max.bytes"]
-        self._connections: set[Connection] = set()
-        self._stalled_peers = StalledPeers(self.budget)
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         self._logs, self._database = open_data(settings, self._worker, self.now_ms())
-        self._limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
+        limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
+        self.connections = Connections(self.budget, limits)
+        self._protocols: dict[str, Callable[[Listener], asyncio.BaseProtocol]] = {
+            KAFKA: lambda listener: Connection(self, listener.name)
+        }
         try:
             self.broker = Broker(
                 settings,
@@ -109,10 +110,12 @@ class Server:
         self._keep_house()
         self._sweep_idle()
 
-    async def _listen(self, listener: Listener) -> None:
+    async def _listen(self, listener: Listener) -> int:
+        """Accept connections; returns the port."""
+        make = self._protocols[listener.protocol]
         try:
             server = await self._loop.create_server(
-                lambda: Connection(self, listener.name),
+                lambda: make(listener),
                 listener.host or None,
                 listener.port,
                 backlog=self._settings["socket.listen.backlog.size"],
@@ -127,7 +130,9 @@ class Server:
         self._sockets.append(server)
         for bound in server.sockets:
             host, port = bound.getsockname()[:2]
-            self.addresses.append((listener.name, host, port))
+            if listener.protocol == KAFKA:
+                self.addresses.append((listener.name, host, port))
+        return int(port)
 
     def _size_buffers(self, bound: socket.socket) -> None:
         """Before it listens: the sockets that it accepts inherit the sizes, and offer windows to match."""
@@ -140,31 +145,10 @@ class Server:
             if size_bytes > 0:
                 bound.setsockopt(socket.SOL_SOCKET, option, size_bytes)
 
-    # connections
-
-    def admit(self, connection: Connection) -> str | None:
-        """Take in a connection, or say why not."""
-        self._connections.add(connection)
-        refusal = self._limits.take(connection.peer_host)
-        if self._limits.no_room(connection.last_active):
-            connection.abort()
-            return None
-        return refusal
-
-    def forget(self, connection: Connection) -> None:
-        if connection in self._connections:
-            self._connections.discard(connection)
-            self._limits.give_back(connection.peer_host)
-
     def _sweep_idle(self) -> None:
         limit_ms = self._settings["connections.max.idle.ms"]
         if limit_ms >= 0:
-            now_ms = self.now_ms()
-            for connection in list(self._connections):
-                since = connection.idle_since(now_ms)
-                if since is not None and since < now_ms - limit_ms:
-                    logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
-                    connection.abort()
+            self.connections.close_idle(self.now_ms(), limit_ms)
         pause = min(max(limit_ms / 10, 100), 10_000) / 1000 if limit_ms >= 0 else 10
         self._idle_sweep = self._loop.call_later(pause, self._sweep_idle)
 
@@ -173,11 +157,12 @@ class Server:
     async def open_control_port(self, port: int) -> int:
         """Let tests inject faults; returns the port."""
         from kbroker.control.faults import Faults
-        from kbroker.control.port import Control
+        from kbroker.control.port import Control, ControlConnection
 
         faults = self.requests.gate = Faults(self.broker.scheduler)
-        self._control = Control(self, faults)
-        return await self._control.start(port)
+        control = self._control = Control(self, faults)
+        self._protocols[CONTROL] = lambda _: ControlConnection(control, self.connections)
+        return await self._listen(Listener("CONTROL", "127.0.0.1", port, CONTROL))
 
     async def control(self, action: str, **arguments: Any) -> Any:
         """What the control port would do."""
@@ -186,11 +171,11 @@ class Server:
         return await self._control.do(action, **arguments)
 
     def connection_count(self) -> int:
-        return len(self._connections)
+        return len(self.connections.of(KAFKA))
 
     def drop_connections(self) -> int:
         """Reset every connection; returns how many there were."""
-        dropped = list(self._connections)
+        dropped = self.connections.of(KAFKA)
         for connection in dropped:
             connection.abort()
         return len(dropped)
@@ -201,7 +186,7 @@ class Server:
 
     def resume(self) -> None:
         self.paused = False
-        for connection in list(self._connections):
+        for connection in self.connections.of(KAFKA):
             connection.resume()
 
     def advance_time(self, ms: int) -> None:
@@ -218,8 +203,7 @@ class Server:
             self._logs.tick(now_ms)
         except Exception:
             logger.exception("housekeeping failed")
-        for connection in self._stalled_peers.find(self._connections, now_ms):
-            connection.give_up("it makes no progress with bytes that others wait for")
+        self.connections.close_stalled(now_ms)
         pause_ms = min(max(self._logs.next_deadline() - now_ms, _MIN_TICK_MS), 1000)
         self._housekeeping = self._loop.call_later(pause_ms / 1000, self._keep_house)
 
@@ -228,9 +212,7 @@ class Server:
     async def stop(self) -> None:
         for server in self._sockets:
             server.close()
-        if self._control is not None:
-            self._control.close()
-        await self._drain()
+        await self.connections.drain()
         for timer in (self._housekeeping, self._idle_sweep):
             if timer is not None:
                 timer.cancel()
@@ -238,27 +220,6 @@ class Server:
         await self._loop.run_in_executor(None, self._database.close)
         self._logs.close()
         self._worker.stop()
-
-    async def _drain(self) -> None:
-        drained = asyncio.Event()
-        left = len(self._connections)
-        if not left:
-            return
-
-        def one_less() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                drained.set()
-
-        for connection in list(self._connections):
-            connection.drain(one_less)
-        try:
-            async with asyncio.timeout(_DRAIN_SECONDS):
-                await drained.wait()
-        except TimeoutError:
-            for connection in list(self._connections):
-                connection.abort()
 
 
 def _cannot_listen(listener: Listener, error: OSError) -> str:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from kbroker.config.errors import SettingError
 
+KAFKA, CONTROL = "kafka", "control"
+"""What is spoken on a listener."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
@@ -22,6 +24,7 @@ class Listener(NamedTuple):
     name: str
     host: str
     port: int
+    protocol: str = KAFKA
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

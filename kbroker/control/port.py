@@ -12,10 +12,11 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from kbroker.config.listeners import CONTROL
 from kbroker.control.faults import FaultError
-from kbroker.pending import Pending
+from kbroker.network.awaiting import settled
 from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from kbroker.protocol.records import iter_batches, iter_records
@@ -23,6 +24,7 @@ from kbroker.topics.creation import check_new_topic
 
 if TYPE_CHECKING:
     from kbroker.control.faults import Faults
+    from kbroker.network.connections import Connections
     from kbroker.server import Server
 
 _LINE_LIMIT = 1 << 20
@@ -32,7 +34,6 @@ class Control:
     def __init__(self, server: Server, faults: Faults) -> None:
         self._server = server
         self._faults = faults
-        self._listener: asyncio.Server | None = None
         self._actions: dict[str, Callable[..., Any]] = {
             "fail": self._faults.fail,
             "delay": self._faults.delay,
@@ -47,34 +48,6 @@ class Control:
             "advance_time": server.advance_time,
             "connections": server.connection_count,
         }
-
-    async def start(self, port: int) -> int:
-        """Listen; returns the port."""
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_LINE_LIMIT)
-        bound: int = self._listener.sockets[0].getsockname()[1]
-        return bound
-
-    def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while line := await reader.readline():
-                writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
-                await writer.drain()
-        except (ConnectionError, ValueError):
-            pass  # the line was longer than the limit, or nobody is there any more
-        finally:
-            writer.close()
-
-    async def _answer(self, line: bytes) -> dict[str, Any]:
-        try:
-            arguments = json.loads(line)
-            result = await self.do(arguments.pop("do", ""), **arguments)
-        except (FaultError, ApiError, TypeError, AttributeError, ValueError) as error:
-            return {"ok": False, "error": str(error)}
-        return {"ok": True, "result": result}
 
     async def do(self, action: str, **arguments: Any) -> Any:
         """Carry out one of the actions."""
@@ -101,7 +74,7 @@ class Control:
             configs=[CreatableTopicConfig(*config) for config in (configs or {}).items()],
         )
         new = check_new_topic(broker, asked)
-        await _awaited(broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts))
+        await settled(broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts))
 
     def _requests(self) -> list[dict[str, Any]]:
         return [seen._asdict() for seen in self._faults.requests]
@@ -116,13 +89,92 @@ class Control:
             log = self._server.broker.log(found, partition)
             offset = log.log_start_offset
             while offset < log.high_watermark:
-                read = log.read(offset, 1 << 20)
-                part = await _awaited(read) if isinstance(read, Pending) else read
+                part = await settled(log.read(offset, 1 << 20))
                 if not part.size_bytes:
                     break
                 records += _decoded(part.data, partition, offset)
                 offset = part.next_offset
         return records
+
+
+class ControlConnection(asyncio.Protocol):
+    """One test at the control port: its lines are obeyed one after the other."""
+
+    protocol = CONTROL
+    limited = False  # a test must reach a broker that is full
+    progress = None
+
+    def __init__(self, control: Control, connections: Connections) -> None:
+        self._control = control
+        self._connections = connections
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._received = b""
+        self._obeying: asyncio.Task[None] | None = None
+        self._on_drained: Callable[[], None] | None = None
+        self.peer_host = ""
+        self.last_active = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.peer_host = transport.get_extra_info("peername")[0]
+        self._connections.admit(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if len(self._received) > _LINE_LIMIT:
+            self.abort()
+        elif self._obeying is None:
+            self._next()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._obeying is not None:
+            self._obeying.cancel()
+        self._connections.forget(self)
+        if self._on_drained is not None:
+            self._on_drained()
+
+    def _next(self) -> None:
+        line, newline, rest = self._received.partition(b"\n")
+        if newline and not self._transport.is_closing():
+            self._received = rest
+            self._obeying = asyncio.get_running_loop().create_task(self._obey(line))
+
+    async def _obey(self, line: bytes) -> None:
+        answer = await self._answer(line)
+        self._obeying = None
+        self._transport.write(json.dumps(answer).encode() + b"\n")
+        if self._on_drained is not None:
+            self._transport.close()
+        else:
+            self._next()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            arguments = json.loads(line)
+            result = await self._control.do(arguments.pop("do", ""), **arguments)
+        except (FaultError, ApiError, TypeError, AttributeError, ValueError) as error:
+            return {"ok": False, "error": str(error)}
+        return {"ok": True, "result": result}
+
+    # the server's side
+
+    def idle_since(self, now_ms: int) -> int | None:
+        """None: a test may think for as long as it likes."""
+        return None
+
+    def give_up(self, reason: str) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def drain(self, on_drained: Callable[[], None]) -> None:
+        self._on_drained = on_drained
+        if self._obeying is None:
+            self._transport.close()
+
+    def resume(self) -> None:
+        """It is never paused."""
 
 
 def _decoded(data: bytes, partition: int, first_offset: int) -> list[dict[str, Any]]:
@@ -145,10 +197,3 @@ def _decoded(data: bytes, partition: int, first_offset: int) -> list[dict[str, A
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
-
-
-async def _awaited(pending: Pending[Any]) -> Any:
-    settled = asyncio.Event()
-    pending.then(lambda _: settled.set())
-    await settled.wait()
-    return pending.result()

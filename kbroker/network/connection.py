@@ -25,6 +25,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from kbroker.config.listeners import KAFKA
 from kbroker.network.outgoing import Outgoing
 from kbroker.requests.answers import BadRequest, Buffers, Deferred
 from kbroker.requests.session import Session
@@ -32,6 +33,7 @@ from kbroker.storage.segments.file_range import FileRange
 
 if TYPE_CHECKING:
     from kbroker.network.budget import Budget
+    from kbroker.network.connections import Connections
     from kbroker.network.frame_buffers import FrameBuffers
     from kbroker.requests.session import Requests
 
@@ -53,6 +55,7 @@ class Host(Protocol):
     """What a connection needs of the server."""
 
     requests: Requests
+    connections: Connections
     budget: Budget
     frame_buffers: FrameBuffers
     scratch: memoryview
@@ -61,8 +64,6 @@ class Host(Protocol):
 
     def now_ms(self) -> int: ...
     def soon(self, callback: Callable[[], None]) -> None: ...
-    def admit(self, connection: Connection) -> str | None: ...
-    def forget(self, connection: Connection) -> None: ...
 
 
 class _Slot:
@@ -84,6 +85,9 @@ class _Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
+    protocol = KAFKA
+    limited = True
+
     __slots__ = (
         "_backlog",
         "_blocking",
@@ -154,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
         self._session = Session(self._host.requests, self.listener, local, peer)
         self.last_active = self._host.now_ms()
-        refusal = self._host.admit(self)
+        refusal = self._host.connections.admit(self)
         if refusal is not None:
             self._refuse(refusal)
 
@@ -222,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
             self._unreserve()
         self._release_read()
         self._release_write()
-        self._host.forget(self)
+        self._host.connections.forget(self)
         self._drained()
 
     def pause_writing(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kbroker.network.budget import Budget
-    from kbroker.network.connection import Connection
+    from kbroker.network.connections import ClientConnection
 
 PERIOD_MS = 5_000
 MIN_BYTES = 64 * 1024
@@ -20,15 +20,15 @@ MIN_BYTES = 64 * 1024
 class StalledPeers:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._seen: dict[Connection, tuple[int, int]] = {}  # when a period began, and the progress then
+        self._seen: dict[ClientConnection, tuple[int, int]] = {}  # when a period began, and the progress then
 
-    def find(self, connections: Iterable[Connection], now_ms: int) -> list[Connection]:
+    def find(self, connections: Iterable[ClientConnection], now_ms: int) -> list[ClientConnection]:
         """To be asked about once a second."""
         if not self._budget.contended:
             self._seen.clear()
             return []
-        seen: dict[Connection, tuple[int, int]] = {}
-        stalled: list[Connection] = []
+        seen: dict[ClientConnection, tuple[int, int]] = {}
+        stalled: list[ClientConnection] = []
         for connection in connections:
             progress = connection.progress
             if progress is None:

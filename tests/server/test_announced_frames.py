@@ -21,7 +21,7 @@ def connected(budget: Budget) -> Connection:
         paused=False,
     )
     host.now_ms.return_value = 0
-    host.admit.return_value = None
+    host.connections.admit.return_value = None
     connection = Connection(host, "PLAINTEXT")
     transport = Mock()
     transport.get_extra_info.return_value = ("127.0.0.1", 1)

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from kbroker.config.listeners import KAFKA
 from kbroker.config.settings import Settings
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.server import Server
@@ -26,7 +27,7 @@ def accepted_buffers(**flags: str) -> tuple[int, int]:
             _, host, port = server.addresses[0]
             with RawClient((host, port)) as client:
                 await asyncio.to_thread(client.ask, ApiVersionsRequest(), 0)
-                (connection,) = server._connections
+                (connection,) = server.connections.of(KAFKA)
                 accepted = connection._transport.get_extra_info("socket")
                 return (
                     accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),

@@ -1,0 +1,107 @@
+"""All connections of a server, whatever they speak: how many there may be, which are idle, how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from kbroker.network.stalled_peers import StalledPeers
+
+if TYPE_CHECKING:
+    from kbroker.network.budget import Budget
+    from kbroker.network.connection_limits import ConnectionLimits
+
+logger = logging.getLogger("kbroker.connections")
+
+_DRAIN_SECONDS = 10
+
+
+class ClientConnection(Protocol):
+    """What a server needs of a connection."""
+
+    protocol: str  # of its listener
+    limited: bool  # counts against max.connections and its kind
+    peer_host: str
+    last_active: int  # milliseconds
+
+    @property
+    def progress(self) -> int | None:
+        """How many bytes of what it holds of the budget the peer has sent or taken; None: it holds none."""
+
+    def idle_since(self, now_ms: int) -> int | None:
+        """When something last came from the peer or went to it; None while it waits for us."""
+
+    def give_up(self, reason: str) -> None:
+        """Close at once, whatever the peer has not taken yet, and say so in the log."""
+
+    def abort(self) -> None: ...
+
+    def drain(self, on_drained: Callable[[], None]) -> None:
+        """Take no more requests, answer those that are executing, close, then call back."""
+
+    def resume(self) -> None:
+        """The server was paused and goes on."""
+
+
+class Connections:
+    def __init__(self, budget: Budget, limits: ConnectionLimits) -> None:
+        self._open: set[ClientConnection] = set()
+        self._limits = limits
+        self._stalled_peers = StalledPeers(budget)
+
+    def of(self, protocol: str) -> list[ClientConnection]:
+        """Those of listeners with this protocol."""
+        return [connection for connection in self._open if connection.protocol == protocol]
+
+    def admit(self, connection: ClientConnection) -> str | None:
+        """Take in a connection, or say why not."""
+        self._open.add(connection)
+        if not connection.limited:
+            return None
+        refusal = self._limits.take(connection.peer_host)
+        if self._limits.no_room(connection.last_active):
+            connection.abort()
+            return None
+        return refusal
+
+    def forget(self, connection: ClientConnection) -> None:
+        if connection in self._open:
+            self._open.discard(connection)
+            if connection.limited:
+                self._limits.give_back(connection.peer_host)
+
+    def close_idle(self, now_ms: int, limit_ms: int) -> None:
+        for connection in list(self._open):
+            since = connection.idle_since(now_ms)
+            if since is not None and since < now_ms - limit_ms:
+                logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
+                connection.abort()
+
+    def close_stalled(self, now_ms: int) -> None:
+        """To be called once a second."""
+        for connection in self._stalled_peers.find(self._open, now_ms):
+            connection.give_up("it makes no progress with bytes that others wait for")
+
+    async def drain(self) -> None:
+        """Let all end what they do; those that take too long are closed."""
+        drained = asyncio.Event()
+        left = len(self._open)
+        if not left:
+            return
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                drained.set()
+
+        for connection in list(self._open):
+            connection.drain(one_less)
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await drained.wait()
+        except TimeoutError:
+            for connection in list(self._open):
+                connection.abort()

@@ -11,13 +11,13 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
+from kbroker.catalog.errors import CatalogUnreadable
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
 from kbroker.network.budget import Budget
 from kbroker.network.connection import SCRATCH_BYTES, Connection
@@ -73,12 +73,12 @@ class Server:
         self._stalled_peers = StalledPeers(self.budget)
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
-        self._logs, self._database = open_data(settings, self._worker, self.now_ms())
+        self._logs, self._catalog = open_data(settings, self._worker, self.now_ms())
         self._limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
         try:
             self.broker = Broker(
                 settings,
-                self._database,
+                self._catalog,
                 self._logs,
                 worker=self._worker,
                 scheduler=LoopScheduler(self._loop),
@@ -86,12 +86,12 @@ class Server:
                 clock=self.now_ms,
             )
             identify(settings, self.broker.cluster_id)
-        except (sqlite3.DatabaseError, DataDirectoryError) as error:
+        except (CatalogUnreadable, DataDirectoryError) as error:
             raise refused(settings, self._logs, error) from error
         self.faults: Faults | None = None
         self.paused = False
         self._control: Control | None = None
-        self._database.start(self._loop.call_soon_threadsafe)
+        self._catalog.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
 
@@ -235,7 +235,7 @@ class Server:
             if timer is not None:
                 timer.cancel()
         self.broker.close()
-        await self._loop.run_in_executor(None, self._database.close)
+        await self._loop.run_in_executor(None, self._catalog.close)
         self._logs.close()
         self._worker.stop()
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kbroker.catalog.database import Database
-from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.coordinators.groups.store import CommittedOffset, MemoryGroupStore, StoredGroup, TopicPartition
+from kbroker.catalog.memory_groups import MemoryGroupStore
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.groups import SqliteGroupStore
+from kbroker.coordinators.groups.store import CommittedOffset, StoredGroup, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("päyments", 7)
@@ -35,7 +36,7 @@ class Reopening:
 
     def _open(self) -> None:
         self.database = Database(self._path)
-        self._store = CatalogGroupStore(self.database)
+        self._store = SqliteGroupStore(self.database)
 
     def load(self):
         self.database.close()
@@ -126,7 +127,7 @@ def test_an_aborted_transaction_leaves_nothing(store):
 def test_a_burst_of_commits_is_few_transactions(tmp_path):
     delivered: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     database = Database(tmp_path / "catalog.sqlite")
-    store = CatalogGroupStore(database)
+    store = SqliteGroupStore(database)
     database.start(delivered.put)
     before = database.commits
     writes = [store.commit_offsets({f"g{number}": {ORDERS: offset(number)}}) for number in range(1_000)]

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.catalog.database import Database
-from kbroker.catalog.transactions import CatalogTransactionStore
-from kbroker.coordinators.transactions.store import MemoryTransactionStore, TransactionStore
+from kbroker.catalog.memory_transactions import MemoryTransactionStore
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
+from kbroker.coordinators.transactions.store import TransactionStore
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 
 FULL = Transaction(
@@ -40,7 +41,7 @@ def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reopen]:
         for database in databases:
             database.close()
         databases[:] = [Database(tmp_path / "catalog.sqlite")]
-        return CatalogTransactionStore(databases[0])
+        return SqliteTransactionStore(databases[0])
 
     yield open_again
     for database in databases:

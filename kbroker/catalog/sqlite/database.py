@@ -21,31 +21,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbroker.catalog.reserved_room import ReservedRoom
-from kbroker.catalog.schema import MIGRATIONS
+from kbroker.catalog.errors import (
+    CatalogDamaged,
+    CatalogError,
+    CatalogFull,
+    CatalogTooNew,
+    CatalogUnreadable,
+)
+from kbroker.catalog.interface import Deliver
+from kbroker.catalog.sqlite.reserved_room import ReservedRoom
+from kbroker.catalog.sqlite.schema import MIGRATIONS
 from kbroker.pending import Pending
 from kbroker.storage.errors import shortage
 
 _PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 T = TypeVar("T")
 
-Deliver = Callable[[Callable[[], None]], object]
-
 _CHECKPOINT_PAGES = 10_000  # of 4 KiB
 _MAX_GROUP = 5_000  # writes that may share one commit
-
-
-class CatalogError(Exception):
-    """The catalog could not take a write."""
-
-
-class CatalogFull(CatalogError):
-    """The disk is full, or descriptors are short: nothing was written, trying again later may work."""
-
-
-class CatalogTooNew(CatalogError):
-    """The database was written by a newer kbroker."""
 
 
 class _Job:
@@ -69,9 +64,12 @@ class Database:
         """Open or create the database at ``path``; without a path it lives in memory."""
         self.directory = None if path is None else path.parent
         self.sync_full = sync_full
-        self._connection = sqlite3.connect(
-            ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
-        )
+        try:
+            self._connection = sqlite3.connect(
+                ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise unreadable(error) from error
         self._room: ReservedRoom | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -79,8 +77,10 @@ class Database:
         self.commits = 0
         try:
             self._prepare(path)
-        except BaseException:
+        except BaseException as error:
             self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise unreadable(error) from error
             raise
 
     def _prepare(self, path: Path | None) -> None:
@@ -101,7 +101,10 @@ class Database:
         """Read at once, on this thread. Only before ``start``."""
         if self._thread is not None:
             raise RuntimeError("the writer thread owns the connection")
-        return function(self._connection)
+        try:
+            return function(self._connection)
+        except sqlite3.Error as error:
+            raise unreadable(error) from error
 
     def start(self, deliver: Deliver) -> None:
         """From now on writes go through the writer thread."""
@@ -205,6 +208,11 @@ class Database:
             job.error = _translated(error) if isinstance(error, sqlite3.Error) else error
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
+
+
+def unreadable(error: sqlite3.Error) -> CatalogUnreadable:
+    damaged = getattr(error, "sqlite_errorcode", None) in _DAMAGED
+    return (CatalogDamaged if damaged else CatalogUnreadable)(str(error))
 
 
 def _translated(error: sqlite3.Error | OSError) -> CatalogError:

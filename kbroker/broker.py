@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.errors import CatalogError, CatalogFull, FactConflict
-from kbroker.catalog.interface import CLUSTER_ID, UNCLEAN_STARTS
-from kbroker.catalog.rows import TOPIC, ConfigRow
+from kbroker.catalog.rows import CLUSTER_ID, TOPIC, UNCLEAN_STARTS, ConfigRow
 from kbroker.cluster.features import Features
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.errors import CatalogDamaged, CatalogError
-from kbroker.catalog.interface import CLUSTER_ID
+from kbroker.catalog.rows import CLUSTER_ID
 from kbroker.catalog.sqlite.file_names import CATALOG
 from kbroker.storage.config import DirectoryConfig
 
@@ -32,11 +32,10 @@ def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Director
     """The logs and the catalog, in memory or in the configured directory, which is then locked."""
     config = directory_config(settings)
     if settings["kbroker.in.memory"]:
-        from kbroker.catalog.sqlite.catalog import SqliteCatalog
-        from kbroker.catalog.sqlite.database import Database
+        from kbroker.catalog.memory import MemoryCatalog
         from kbroker.storage.memory import MemoryDirectory
 
-        return MemoryDirectory(now_ms=now_ms, settings=config), SqliteCatalog(Database(None))
+        return MemoryDirectory(now_ms=now_ms, settings=config), MemoryCatalog()
     from kbroker.catalog.sqlite.catalog import SqliteCatalog
     from kbroker.storage.directory import LogDirectory
     from kbroker.storage.errors import StorageError

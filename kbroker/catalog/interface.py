@@ -11,10 +11,10 @@ Invariants of every implementation:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kbroker.catalog.rows import ConfigRow, DeletedTopicRow, Fact, ResourceConfigs, TopicRow
+from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 
 if TYPE_CHECKING:
     from kbroker.coordinators.groups.store import GroupStore
@@ -22,26 +22,21 @@ if TYPE_CHECKING:
     from kbroker.pending import Pending
     from kbroker.scheduler import Scheduler
 
-CLUSTER_ID = "cluster.id"
-UNCLEAN_STARTS = "unclean.starts"
-FEATURES = "features"
-"""Names of facts: single values that outlive a restart."""
-
 Deliver = Callable[[Callable[[], None]], object]
 """Brings a callback from any thread onto that of the broker."""
 
 
-class Snapshot(NamedTuple):
-    """What a catalog holds when a broker starts, but for groups and transactions, which their stores load."""
+class ResourceConfigs(NamedTuple):
+    """All configs that a resource has of its own."""
 
-    facts: Mapping[str, str]
-    topics: Sequence[TopicRow]
-    deleted_topics: Sequence[DeletedTopicRow]
-    configs: Sequence[ConfigRow]
-    groups_stored: bool
-    """Whether there is anything for the group store to load."""
-    transactions_stored: bool
-    """The same of the transaction store."""
+    resource_type: int
+    resource_name: str
+    configs: Mapping[str, str]
+
+
+class Fact(NamedTuple):
+    name: str
+    value: str
 
 
 Change = TopicRow | DeletedTopicRow | ResourceConfigs | Fact

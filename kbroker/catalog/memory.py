@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from kbroker.catalog.errors import FactConflict, TopicConflict
-from kbroker.catalog.interface import Change, Deliver, Snapshot
-from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, TopicRow
+from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, Snapshot, TopicRow
 from kbroker.pending import Pending
 
 if TYPE_CHECKING:
+    from kbroker.catalog.interface import Change, Deliver
     from kbroker.catalog.memory_groups import MemoryGroupStore
     from kbroker.catalog.memory_transactions import MemoryTransactionStore
     from kbroker.scheduler import Scheduler
@@ -37,10 +37,8 @@ class MemoryCatalog:
         self.commits = 0
 
     def snapshot(self) -> Snapshot:
-        configs = [
-            ConfigRow(*resource, name, value)
-            for resource, own in self._configs.items()
-            for name, value in own.items()
+        configs: list[ConfigRow] = [
+            (*resource, name, value) for resource, own in self._configs.items() for name, value in own.items()
         ]
         return Snapshot(
             dict(self._facts),

@@ -1,11 +1,19 @@
-"""What a catalog holds, one by one, for topics, configs and facts."""
+"""What a catalog holds, as the broker sees it. (The interface itself is loaded by type checkers only.)"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 TOPIC = 2  # the resource type of topics in Kafka's protocol
+
+# Facts are single values that outlive a restart. Their names:
+CLUSTER_ID = "cluster.id"
+UNCLEAN_STARTS = "unclean.starts"
+FEATURES = "features"
+
+ConfigRow = tuple[int, str, str, str]
+"""Resource type, resource name, config name, value."""
 
 
 class TopicRow(NamedTuple):
@@ -23,23 +31,14 @@ class DeletedTopicRow(NamedTuple):
     partitions: int
 
 
-class ConfigRow(NamedTuple):
-    resource_type: int
-    resource_name: str
-    name: str
-    value: str
+class Snapshot(NamedTuple):
+    """What a catalog holds when a broker starts, but for groups and transactions, which their stores load."""
 
-
-class ResourceConfigs(NamedTuple):
-    """All configs that a resource has of its own."""
-
-    resource_type: int
-    resource_name: str
-    configs: Mapping[str, str]
-
-
-class Fact(NamedTuple):
-    """A single value that outlives a restart."""
-
-    name: str
-    value: str
+    facts: Mapping[str, str]
+    topics: Sequence[TopicRow]
+    deleted_topics: Sequence[DeletedTopicRow]
+    configs: Sequence[ConfigRow]
+    groups_stored: bool
+    """Whether there is anything for the group store to load."""
+    transactions_stored: bool
+    """The same of the transaction store."""

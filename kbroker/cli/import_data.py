@@ -18,6 +18,7 @@ from kbroker.cli.verify import partition_directories
 from kbroker.exit_codes import OK, CommandFailed
 
 if TYPE_CHECKING:
+    from kbroker.catalog.interface import Catalog
     from kbroker.storage.offline.inspection import PartitionReport
 
 _DESCRIPTION = """\
@@ -228,9 +229,9 @@ class OfflineCatalog:
     def __init__(self, directory: str, configs: dict[str, str]) -> None:
         from pathlib import Path
 
-        from kbroker.catalog.interface import UNCLEAN_STARTS, Catalog
+        from kbroker.catalog.memory import MemoryCatalog
+        from kbroker.catalog.rows import UNCLEAN_STARTS
         from kbroker.catalog.sqlite.catalog import SqliteCatalog
-        from kbroker.catalog.sqlite.database import Database
         from kbroker.config.definition import InvalidConfig
         from kbroker.config.settings import Settings
         from kbroker.topics.registry import Topics
@@ -244,7 +245,7 @@ class OfflineCatalog:
         path = Path(directory)
         self._configs = configs
         # A dry run into a new directory leaves none behind.
-        self._catalog: Catalog = SqliteCatalog.open(path) if path.is_dir() else SqliteCatalog(Database(None))
+        self._catalog: Catalog = SqliteCatalog.open(path) if path.is_dir() else MemoryCatalog()
         stored = self._catalog.snapshot()
         self._unclean_starts = int(stored.facts.get(UNCLEAN_STARTS, "0"))
         self._topics = Topics(self._catalog, stored.topics, {})
@@ -253,7 +254,7 @@ class OfflineCatalog:
         self._catalog.close()
 
     def set_cluster_id(self, cluster_id: str) -> None:
-        from kbroker.catalog.interface import CLUSTER_ID
+        from kbroker.catalog.rows import CLUSTER_ID
 
         self._catalog.save_fact(CLUSTER_ID, cluster_id, expected=None).result()
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.catalog.errors import FactConflict
-from kbroker.catalog.interface import FEATURES
+from kbroker.catalog.rows import FEATURES
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from kbroker.catalog.errors import FactConflict, TopicConflict
-from kbroker.catalog.interface import Catalog, Snapshot
-from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, TopicRow
+from kbroker.catalog.interface import Catalog
+from kbroker.catalog.rows import TOPIC, DeletedTopicRow, Snapshot, TopicRow
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from kbroker.coordinators.transactions.transaction import Transaction
 from kbroker.pending import Pending
@@ -42,8 +42,8 @@ def test_topics_and_their_configs_are_kept(reopen: Reopen) -> None:
     stored = reopen().snapshot()
     assert sorted(stored.topics) == [ORDERS, PAYMENTS]
     assert sorted(stored.configs) == [
-        ConfigRow(TOPIC, "orders", "cleanup.policy", "compact"),
-        ConfigRow(TOPIC, "orders", "retention.ms", "5"),
+        (TOPIC, "orders", "cleanup.policy", "compact"),
+        (TOPIC, "orders", "retention.ms", "5"),
     ]
 
 
@@ -54,7 +54,7 @@ def test_of_two_topics_with_one_name_or_id_the_first_is_kept(reopen: Reopen, sec
     assert conflict(catalog.create_topic(second, {"retention.ms": "6", "segment.ms": "7"})) == ORDERS
     stored = reopen().snapshot()
     assert stored.topics == [ORDERS]
-    assert stored.configs == [ConfigRow(TOPIC, "orders", "retention.ms", "5")]
+    assert stored.configs == [(TOPIC, "orders", "retention.ms", "5")]
 
 
 def test_a_topic_grows_from_the_expected_number_of_partitions(reopen: Reopen) -> None:
@@ -85,7 +85,7 @@ def test_a_deleted_topic_leaves_its_id_and_all_its_partitions_until_it_is_forgot
     stored = catalog.snapshot()
     assert sorted(stored.topics) == [again, PAYMENTS]
     assert stored.deleted_topics == [deleted]
-    assert stored.configs == [ConfigRow(TOPIC, "payments", "retention.ms", "6")]
+    assert stored.configs == [(TOPIC, "payments", "retention.ms", "6")]
     catalog.forget_deleted_topic(ORDERS.topic_id).result()
     assert reopen().snapshot().deleted_topics == []
 
@@ -99,7 +99,7 @@ def test_configs_are_set_and_removed(reopen: Reopen) -> None:
     catalog.save_configs(BROKER, "1", {"a": "3"}).result()
     catalog.save_configs(BROKER, "", {"a": None, "b": "4", "c": None}).result()
     catalog.save_configs(BROKER, "1", {"a": None}).result()
-    assert reopen().snapshot().configs == [ConfigRow(BROKER, "", "b", "4")]
+    assert reopen().snapshot().configs == [(BROKER, "", "b", "4")]
 
 
 def test_a_fact_is_saved_only_on_top_of_the_expected_one(reopen: Reopen) -> None:

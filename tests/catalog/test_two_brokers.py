@@ -9,8 +9,9 @@ import pytest
 
 from kbroker.broker import Broker
 from kbroker.catalog.errors import CatalogFull
-from kbroker.catalog.interface import CLUSTER_ID, UNCLEAN_STARTS, Catalog
+from kbroker.catalog.interface import Catalog
 from kbroker.catalog.memory import MemoryCatalog
+from kbroker.catalog.rows import CLUSTER_ID, UNCLEAN_STARTS
 from kbroker.cluster.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget

@@ -10,8 +10,7 @@ import pytest
 
 from kbroker.broker import Broker
 from kbroker.catalog.interface import Catalog
-from kbroker.catalog.sqlite.catalog import SqliteCatalog
-from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.memory import MemoryCatalog
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget
 from kbroker.pending import Pending
@@ -60,7 +59,7 @@ class Cluster:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.now_ms = NOW_MS
-        self.catalog: Catalog = SqliteCatalog(Database(None))
+        self.catalog: Catalog = MemoryCatalog()
         self.logs = MemoryDirectory()
         self.scheduler = ManualScheduler()
         self.peer = Peer()

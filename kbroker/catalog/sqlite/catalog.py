@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbroker.catalog.interface import Change, Deliver, Snapshot
-from kbroker.catalog.rows import DeletedTopicRow, TopicRow
+from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 from kbroker.catalog.sqlite import configs as config_rows
 from kbroker.catalog.sqlite import facts, topics
 from kbroker.catalog.sqlite.database import Database
@@ -18,6 +17,7 @@ from kbroker.pending import Pending
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kbroker.catalog.interface import Change, Deliver
     from kbroker.catalog.sqlite.groups import SqliteGroupStore
     from kbroker.catalog.sqlite.journal import Journal
     from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
@@ -109,8 +109,7 @@ class SqliteCatalog:
             stored=self._transactions_stored,
         )
 
-    def _journal(self, names: Sequence[str]) -> Journal | None:
+    def _journal(self, names: Sequence[str]) -> Journal:
         from kbroker.catalog.sqlite.journal import Journal
 
-        directory = self._database.directory
-        return None if directory is None else Journal(directory, names)
+        return Journal(self._database.directory, names)

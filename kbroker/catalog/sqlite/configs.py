@@ -12,7 +12,7 @@ from kbroker.pending import Pending
 
 def load(database: Database) -> list[ConfigRow]:
     query = "SELECT resource_type, resource_name, name, value FROM configs"
-    return database.read(lambda connection: [ConfigRow(*row) for row in connection.execute(query)])
+    return database.read(lambda connection: list(connection.execute(query)))
 
 
 def insert(

@@ -30,8 +30,6 @@ def transactions_are_stored(database: Database) -> bool:
 
 
 def _any_noted(database: Database, journals: tuple[str, ...]) -> bool:
-    if database.directory is None:
-        return False
     paths = [database.directory / name for name in (*journals, last_name(journals))]
     return any(path.exists() and path.stat().st_size for path in paths)
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import base64
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kbroker.catalog import configs as config_rows
-from kbroker.catalog import facts
-from kbroker.catalog import topics as topic_rows
-from kbroker.catalog.configs import CatalogConfigStore
-from kbroker.catalog.database import CatalogError, CatalogFull
-from kbroker.catalog.stored import groups_are_stored, transactions_are_stored
+from kbroker.catalog.errors import CatalogError, CatalogFull, FactConflict
+from kbroker.catalog.rows import CLUSTER_ID, TOPIC, UNCLEAN_STARTS, ConfigRow
 from kbroker.cluster.features import Features
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
@@ -30,7 +26,7 @@ from kbroker.transactions.producer_ids import ProducerIds
 from kbroker.transactions.writes import TransactionalWrites
 
 if TYPE_CHECKING:
-    from kbroker.catalog.database import Database
+    from kbroker.catalog.interface import Catalog
     from kbroker.config.settings import Settings
     from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
@@ -54,7 +50,7 @@ class Broker:
     def __init__(
         self,
         settings: Settings,
-        database: Database,
+        catalog: Catalog,
         logs: Directory,
         *,
         worker: Worker,
@@ -63,7 +59,7 @@ class Broker:
         clock: Callable[[], int],
     ) -> None:
         self.settings = settings
-        self.database = database
+        self.catalog = catalog
         self.logs = logs
         self.worker = worker
         self.scheduler = scheduler
@@ -72,32 +68,30 @@ class Broker:
         self.clock = clock
         self.node_id = settings["node.id"]
         self.rack = settings.text("broker.rack")
-        known = facts.load(database)
-        self.cluster_id = known.get("cluster.id") or self._make_cluster_id()
-        self.unclean_starts = int(known.get("unclean.starts", "0"))
+        stored = catalog.snapshot()
+        self.cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
+        self.unclean_starts = int(stored.facts.get(UNCLEAN_STARTS, "0"))
+        self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
         if not logs.clean_start:
-            self._raise_leader_epochs()
-        self.features = Features(database, known)
-        self.topics = Topics(database, _topic_configs(database))
+            self._raise_leader_epochs(stored.facts.get(UNCLEAN_STARTS))
+        self.features = Features(catalog, stored.facts)
+        self.topics = Topics(catalog, stored.topics, _topic_configs(stored.configs))
         self.topics.on_change(self._topic_changed)
-        self.dynamic_configs = DynamicConfigs(settings, CatalogConfigStore(database), self.topics)
+        self.dynamic_configs = DynamicConfigs(settings, catalog, stored.configs, self.topics)
         self.dynamic_configs.on_change(self._configs_changed)
         self.telemetry = open_telemetry(self)
-        self.producer_ids = ProducerIds(database, int(known.get("producer.id.next", "0")))
+        self.producer_ids = ProducerIds(catalog)
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
-        self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
         self.deadlines: list[Deadlines] = []
         self.transactional_writes = TransactionalWrites(self)
-        self._groups_stored = groups_are_stored(database)
-        self._transactions_stored = transactions_are_stored(database)
-        if self._groups_stored or self._transactions_stored:
+        if stored.groups_stored or stored.transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
         logs.reconfigure(directory_config(settings))  # with what was altered in an earlier run
-        for row in topic_rows.load_deleted(database):
+        for row in stored.deleted_topics:
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
         self._restore_missing()
@@ -108,13 +102,13 @@ class Broker:
     def groups(self) -> GroupCoordinator:
         from kbroker.groups.opening import open_groups
 
-        return open_groups(self, stored=self._groups_stored)
+        return open_groups(self)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         from kbroker.transactions.opening import open_transactions
 
-        return open_transactions(self, stored=self._transactions_stored)
+        return open_transactions(self)
 
     # partitions
 
@@ -227,34 +221,49 @@ class Broker:
         cluster_id = (
             str(configured) if configured else base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         )
-        facts.save(self.database, "cluster.id", cluster_id).result()
+        try:
+            self.catalog.save_fact(CLUSTER_ID, cluster_id, expected=None).result()
+        except FactConflict as conflict:
+            return conflict.found or cluster_id  # another broker of the cluster started first
         return cluster_id
 
-    def _raise_leader_epochs(self) -> None:
+    def _raise_leader_epochs(self, known: str | None) -> None:
         """What was read before the crash and is gone now must not be confused with what comes.
 
-        Where the new epoch cannot be noted, nothing is appended until it is.
+        `known`: how many unclean starts the catalog has counted. Where one more cannot be saved, nothing is
+        appended until it is.
         """
-        self.unclean_starts += 1
-        saving = facts.save(self.database, "unclean.starts", str(self.unclean_starts))
+        self.unclean_starts = int(known or 0) + 1
         try:
-            saving.result()
+            self._save_unclean_starts(known).result()
+        except FactConflict as conflict:
+            self._raise_leader_epochs(conflict.found)
         except CatalogFull as error:
             logger.warning("no log takes records until there is room: %s", error)
             self.logs.hold_appends(DiskFull(str(error)))
-            self.scheduler.after(_RETRY_MS, self._note_leader_epochs)
+            self.scheduler.after(_RETRY_MS, lambda: self._raise_leader_epochs_later(known))
 
-    def _note_leader_epochs(self) -> None:
-        def noted(saving: Pending[None]) -> None:
+    def _raise_leader_epochs_later(self, known: str | None) -> None:
+        def saved(saving: Pending[None]) -> None:
             try:
                 saving.result()
+            except FactConflict as conflict:
+                self.unclean_starts = int(conflict.found or 0) + 1
+                for (topic_id, _), log in self.open_logs.items():
+                    topic = self.topics.get_by_id(topic_id)
+                    if topic is not None:
+                        log.set_leader_epoch(self.leader_epoch(topic))
+                self._raise_leader_epochs_later(conflict.found)
             except CatalogError:
-                self.scheduler.after(_RETRY_MS, self._note_leader_epochs)
+                self.scheduler.after(_RETRY_MS, lambda: self._raise_leader_epochs_later(known))
             else:
                 logger.warning("logs take records again")
                 self.logs.hold_appends(None)
 
-        facts.save(self.database, "unclean.starts", str(self.unclean_starts)).then(noted)
+        self._save_unclean_starts(known).then(saved)
+
+    def _save_unclean_starts(self, known: str | None) -> Pending[None]:
+        return self.catalog.save_fact(UNCLEAN_STARTS, str(self.unclean_starts), expected=known)
 
     def _report_strangers(self) -> None:
         """Partition directories that belong to no topic here are neither adopted nor deleted."""
@@ -296,12 +305,12 @@ class Broker:
             # The catalog remembers the deleted topic: the next start tries again.
             logger.error("files of the deleted topic %s are left: %s", name, error)
         else:
-            topic_rows.forget_deleted(self.database, topic_id)
+            self.catalog.forget_deleted_topic(topic_id)
 
 
-def _topic_configs(database: Database) -> dict[str, dict[str, str]]:
+def _topic_configs(rows: Sequence[ConfigRow]) -> dict[str, dict[str, str]]:
     by_topic: dict[str, dict[str, str]] = {}
-    for resource_type, resource_name, name, value in config_rows.load(database):
-        if resource_type == config_rows.TOPIC:
+    for resource_type, resource_name, name, value in rows:
+        if resource_type == TOPIC:
             by_topic.setdefault(resource_name, {})[name] = value
     return by_topic

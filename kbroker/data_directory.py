@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbroker.catalog.database import CatalogError, Database
+from kbroker.catalog.errors import CatalogDamaged, CatalogError
+from kbroker.catalog.rows import CLUSTER_ID
+from kbroker.catalog.sqlite.file_names import CATALOG
 from kbroker.storage.config import DirectoryConfig
 
 if TYPE_CHECKING:
+    from kbroker.catalog.interface import Catalog
+    from kbroker.catalog.sqlite.catalog import SqliteCatalog
     from kbroker.config.settings import Settings
     from kbroker.storage.interface import Directory
     from kbroker.storage.worker import Worker
 
-CATALOG = "catalog.sqlite"
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ADVICE = (
     "Put it back from a backup; or have a new one made of the partitions that are there, by 'kbroker verify "
     "--rebuild-catalog {path}': topics and their records stay, but configs, committed offsets, groups and "
@@ -27,13 +28,15 @@ class DataDirectoryError(Exception):
     """The directory cannot be used; the message says why."""
 
 
-def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Directory, Database]:
+def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Directory, Catalog]:
     """The logs and the catalog, in memory or in the configured directory, which is then locked."""
     config = directory_config(settings)
     if settings["kbroker.in.memory"]:
+        from kbroker.catalog.memory import MemoryCatalog
         from kbroker.storage.memory import MemoryDirectory
 
-        return MemoryDirectory(now_ms=now_ms, settings=config), Database(None)
+        return MemoryDirectory(now_ms=now_ms, settings=config), MemoryCatalog()
+    from kbroker.catalog.sqlite.catalog import SqliteCatalog
     from kbroker.storage.directory import LogDirectory
     from kbroker.storage.errors import StorageError
 
@@ -47,10 +50,10 @@ def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Director
     except (OSError, StorageError) as error:
         raise DataDirectoryError(f"cannot use the data directory {path}: {error}") from error
     try:
-        database = Database(path / CATALOG, sync_full=fsync)
-        _check_cluster(path, database)
-        return logs, database
-    except (OSError, CatalogError, sqlite3.Error, DataDirectoryError) as error:
+        catalog = SqliteCatalog.open(path, fsync=fsync)
+        _check_cluster(path, catalog)
+        return logs, catalog
+    except (OSError, CatalogError, DataDirectoryError) as error:
         raise refused(settings, logs, error) from error
 
 
@@ -75,22 +78,21 @@ def _lost(path: Path, cluster_id: str, what: str) -> str:
     )
 
 
-def _check_cluster(path: Path, database: Database) -> None:
+def _check_cluster(path: Path, catalog: SqliteCatalog) -> None:
     """A catalog that does not know its cluster is new: it lost what was in it, or topics were imported."""
-    from kbroker.catalog import facts, topics
     from kbroker.storage.directory_marks import read_meta_properties
     from kbroker.storage.files import Files
 
-    if "cluster.id" in facts.load(database):
+    if catalog.fact(CLUSTER_ID) is not None:
         return
     cluster_id = read_meta_properties(Files(), str(path)).get("cluster.id")
     if cluster_id is None:
         return
-    if not topics.load(database):
+    if not catalog.snapshot().topics:
         raise DataDirectoryError(
             f"cannot use the data directory {path}: {_lost(path, cluster_id, 'has nothing in it')}"
         )
-    facts.save(database, "cluster.id", cluster_id).result()
+    catalog.save_fact(CLUSTER_ID, cluster_id, expected=None).result()
 
 
 def refused(settings: Settings, logs: Directory, error: Exception) -> DataDirectoryError:
@@ -101,7 +103,7 @@ def refused(settings: Settings, logs: Directory, error: Exception) -> DataDirect
         return error
     path = settings.data_directory
     text = str(error)
-    if getattr(error, "sqlite_errorcode", None) in _DAMAGED:
+    if isinstance(error, CatalogDamaged):
         text = f"its catalog, {CATALOG}, is damaged: {error}. {_ADVICE.format(path=path)}"
     return DataDirectoryError(f"cannot use the data directory {path}: {text}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from kbroker.catalog.database import CatalogError, CatalogFull
+from kbroker.catalog.errors import CatalogError, CatalogFull
 from kbroker.coordinators.groups.errors import GROUP_ERRORS
 from kbroker.coordinators.transactions.errors import TXN_ERRORS
 from kbroker.protocol.errors import ApiError, ErrorCode

@@ -11,13 +11,13 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kbroker.broker import Broker
+from kbroker.catalog.errors import CatalogUnreadable
 from kbroker.config.listeners import CONTROL, KAFKA, Listener
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
 from kbroker.network.budget import Budget
@@ -70,7 +70,7 @@ class Server:
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
-        self._logs, self._database = open_data(settings, self._worker, self.now_ms())
+        self._logs, self._catalog = open_data(settings, self._worker, self.now_ms())
         limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
         self.connections = Connections(self.budget, limits)
         self._protocols: dict[str, Callable[[Listener], asyncio.BaseProtocol]] = {
@@ -79,7 +79,7 @@ class Server:
         try:
             self.broker = Broker(
                 settings,
-                self._database,
+                self._catalog,
                 self._logs,
                 worker=self._worker,
                 scheduler=LoopScheduler(self._loop),
@@ -87,12 +87,12 @@ class Server:
                 clock=self.now_ms,
             )
             identify(settings, self.broker.cluster_id)
-        except (sqlite3.DatabaseError, DataDirectoryError) as error:
+        except (CatalogUnreadable, DataDirectoryError) as error:
             raise refused(settings, self._logs, error) from error
         self.requests = Requests(self.broker)
         self.paused = False
         self._control: Control | None = None
-        self._database.start(self._loop.call_soon_threadsafe)
+        self._catalog.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
 
@@ -217,7 +217,7 @@ class Server:
             if timer is not None:
                 timer.cancel()
         self.broker.close()
-        await self._loop.run_in_executor(None, self._database.close)
+        await self._loop.run_in_executor(None, self._catalog.close)
         self._logs.close()
         self._worker.stop()
 

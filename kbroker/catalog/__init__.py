@@ -1,5 +1,5 @@
-"""The catalog: topics, configs, offsets, group and transaction state, kept in one SQLite database.
+"""The catalog: topics, configs, facts, offsets, group and transaction state, which outlive the process.
 
-One module per concern; ``database`` owns the connection and the writer thread. No SQLite idiom leaves this
-package.
+``interface`` is all that the broker knows of it; ``sqlite`` keeps it in one SQLite database and two journals,
+``memory`` only as long as the process lives.
 """

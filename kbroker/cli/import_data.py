@@ -18,6 +18,7 @@ from kbroker.cli.verify import partition_directories
 from kbroker.exit_codes import OK, CommandFailed
 
 if TYPE_CHECKING:
+    from kbroker.catalog.interface import Catalog
     from kbroker.storage.offline.inspection import PartitionReport
 
 _DESCRIPTION = """\
@@ -228,11 +229,11 @@ class OfflineCatalog:
     def __init__(self, directory: str, configs: dict[str, str]) -> None:
         from pathlib import Path
 
-        from kbroker.catalog import facts
-        from kbroker.catalog.database import Database
+        from kbroker.catalog.memory import MemoryCatalog
+        from kbroker.catalog.rows import UNCLEAN_STARTS
+        from kbroker.catalog.sqlite.catalog import SqliteCatalog
         from kbroker.config.definition import InvalidConfig
         from kbroker.config.settings import Settings
-        from kbroker.data_directory import CATALOG
         from kbroker.topics.registry import Topics
 
         try:
@@ -241,20 +242,25 @@ class OfflineCatalog:
             raise CommandFailed(
                 f"{error}; 'kbroker docs configuration' lists the configs of topics"
             ) from error
-        path = Path(directory) / CATALOG
+        path = Path(directory)
         self._configs = configs
         # A dry run into a new directory leaves none behind.
-        self._database = Database(path if path.parent.is_dir() else None)
-        self._unclean_starts = int(facts.load(self._database).get("unclean.starts", "0"))
-        self._topics = Topics(self._database, {})
+        self._catalog: Catalog = SqliteCatalog.open(path) if path.is_dir() else MemoryCatalog()
+        stored = self._catalog.snapshot()
+        self._unclean_starts = int(stored.facts.get(UNCLEAN_STARTS, "0"))
+        self._topics = Topics(self._catalog, stored.topics, {})
 
     def close(self) -> None:
-        self._database.close()
+        self._catalog.close()
 
-    def save_fact(self, name: str, value: str) -> None:
-        from kbroker.catalog import facts
+    def set_cluster_id(self, cluster_id: str) -> None:
+        from kbroker.catalog.rows import CLUSTER_ID
 
-        facts.save(self._database, name, value).result()
+        self._catalog.save_fact(CLUSTER_ID, cluster_id, expected=None).result()
+
+    def skip_producer_ids(self, count: int) -> None:
+        """The first ones have been given out."""
+        self._catalog.reserve_producer_ids(count).result()
 
     def has(self, name: str) -> bool:
         return self._topics.get(name) is not None

@@ -7,14 +7,14 @@ moved aside, and so are the journals, which belong to it.
 from __future__ import annotations
 
 import os
-import sqlite3
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbroker.cli import offline
 from kbroker.cli.import_data import FoundTopic, OfflineCatalog, adopt, topics_in
 from kbroker.cli.output import note, plural
-from kbroker.cli.verify import partition_directories, read_catalog
+from kbroker.cli.verify import partition_directories
 from kbroker.exit_codes import CommandFailed
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ _PRODUCER_ID_BLOCK = 1000  # some were given out that are in no log
 
 
 def rebuild_catalog(directory: str) -> None:
-    from kbroker.data_directory import CATALOG
+    from kbroker.catalog.sqlite.file_names import CATALOG
     from kbroker.storage.directory_marks import read_meta_properties
     from kbroker.storage.files import Files
     from kbroker.storage.offline.expectations import Expectations
 
     with offline.locked(directory, create=True):
-        path = os.path.join(directory, CATALOG)
-        if _is_well(path):
-            raise CommandFailed(f"{path} is whole: there is nothing to rebuild")
+        if _is_well(directory):
+            raise CommandFailed(f"{os.path.join(directory, CATALOG)} is whole: there is nothing to rebuild")
         topics = list(topics_in(partition_directories(directory)).values())
         expectations = Expectations(Files(), directory)
         for topic in topics:
@@ -43,10 +42,10 @@ def rebuild_catalog(directory: str) -> None:
         try:
             cluster_id = read_meta_properties(Files(), directory).get("cluster.id")
             if cluster_id is not None:
-                catalog.save_fact("cluster.id", cluster_id)
+                catalog.set_cluster_id(cluster_id)
             reports = [report for topic in topics for report in topic.reports]
             last = max((report.latest_producer_id for report in reports), default=-1)
-            catalog.save_fact("producer.id.next", str(last + 1 + _PRODUCER_ID_BLOCK))
+            catalog.skip_producer_ids(last + 1 + _PRODUCER_ID_BLOCK)
             adopt(topics, directory, directory, catalog, in_place=True)
         finally:
             catalog.close()
@@ -56,14 +55,15 @@ def rebuild_catalog(directory: str) -> None:
     )
 
 
-def _is_well(path: str) -> bool:
+def _is_well(directory: str) -> bool:
+    from kbroker.catalog.sqlite.file_names import CATALOG
+    from kbroker.catalog.sqlite.inspection import inspect
+
+    path = os.path.join(directory, CATALOG)
     if not os.path.exists(path) or not os.path.getsize(path):
         return False
-    try:
-        topics, answer = read_catalog(path)
-        return bool(topics) and answer == "ok"
-    except sqlite3.Error:
-        return False
+    topics, problem = inspect(Path(directory))
+    return bool(topics) and problem is None
 
 
 def _inspect(topic: FoundTopic, expectations: Expectations) -> None:
@@ -80,13 +80,9 @@ def _inspect(topic: FoundTopic, expectations: Expectations) -> None:
 
 
 def _move_aside(directory: str) -> None:
-    from kbroker.catalog.stored import OFFSET_JOURNALS, TRANSACTION_JOURNALS, last_name
-    from kbroker.data_directory import CATALOG
+    from kbroker.catalog.sqlite.file_names import all_names
 
-    belongings = [CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"]
-    for names in (OFFSET_JOURNALS, TRANSACTION_JOURNALS):
-        belongings += [*names, last_name(names)]
-    for name in belongings:
+    for name in all_names():
         path = os.path.join(directory, name)
         if os.path.exists(path):
             number = next(each for each in count(1) if not os.path.exists(f"{path}{_ASIDE}-{each}"))

@@ -70,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from kbroker.catalog.database import CatalogError
+    from kbroker.catalog.errors import CatalogError
     from kbroker.config.errors import SettingError
     from kbroker.config.settings import Settings
     from kbroker.data_directory import DataDirectoryError

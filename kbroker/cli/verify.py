@@ -159,24 +159,19 @@ def _checkpoint_problems(expectations: Expectations) -> list[Row]:
 
 def _catalog_problems(root: str, reports: list[PartitionReport], expectations: Expectations) -> list[Row]:
     """Where the catalog, the checkpoints and the directories disagree about topics."""
-    import sqlite3
-
-    from kbroker.data_directory import CATALOG, catalog_problem
+    from kbroker.catalog.sqlite.file_names import CATALOG
+    from kbroker.catalog.sqlite.inspection import inspect
+    from kbroker.data_directory import catalog_problem
     from kbroker.storage import names
 
-    path = os.path.join(root, CATALOG)
     topics: dict[str, tuple[bytes, int]] = {}
     found: list[Row] = []
-    try:
-        problem = catalog_problem(Path(root)) if offline.was_kbrokers(root) else None
+    if offline.was_kbrokers(root) and catalog_problem(Path(root)) is not None:
+        found.append(_row("-", CATALOG, "catalog", "it is missing or empty: see --rebuild-catalog"))
+    elif os.path.exists(os.path.join(root, CATALOG)):
+        topics, problem = inspect(Path(root))
         if problem is not None:
-            found.append(_row("-", CATALOG, "catalog", "it is missing or empty: see --rebuild-catalog"))
-        elif os.path.exists(path):
-            topics, answer = read_catalog(path)
-            if answer != "ok":
-                found.append(_row("-", CATALOG, "catalog", answer))
-    except sqlite3.Error as error:
-        found.append(_row("-", CATALOG, "catalog", str(error)))
+            found.append(_row("-", CATALOG, "catalog", problem))
     present = set()
     for report in reports:
         name = os.path.basename(report.directory)
@@ -201,41 +196,9 @@ def _catalog_problems(root: str, reports: list[PartitionReport], expectations: E
 
 def _journal_problems(root: str) -> list[Row]:
     """Changes that were acknowledged and have got neither into the catalog nor into the journals."""
-    import sqlite3
-    from contextlib import closing
+    from kbroker.catalog.sqlite.inspection import journal_problems
 
-    from kbroker.catalog import facts, journal, stored
-    from kbroker.data_directory import CATALOG
-
-    path = os.path.join(root, CATALOG)
-    if not os.path.exists(path):
-        return []
-    found: list[Row] = []
-    for names, fact in (
-        (stored.OFFSET_JOURNALS, stored.OFFSETS_FOLDED),
-        (stored.TRANSACTION_JOURNALS, stored.TRANSACTIONS_FOLDED),
-    ):
-        try:
-            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-                folded = facts.number(connection, fact)
-        except sqlite3.Error:
-            return found  # that was told before
-        found += [_row("-", name, "journal", text) for name, text in journal.check(Path(root), names, folded)]
-    return found
-
-
-def read_catalog(path: str) -> tuple[dict[str, tuple[bytes, int]], str]:
-    """Ids and numbers of partitions of the topics, and what SQLite thinks of the file."""
-    import sqlite3
-
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        rows = connection.execute("SELECT name, topic_id, partitions FROM topics")
-        topics = {name: (topic_id, partitions) for name, topic_id, partitions in rows}
-        (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
-        return topics, str(answer)
-    finally:
-        connection.close()
+    return [_row("-", name, "journal", text) for name, text in journal_problems(Path(root))]
 
 
 def _repair(found: _Findings) -> list[dict[str, Any]]:

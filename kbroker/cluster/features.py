@@ -11,19 +11,18 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbroker.catalog import facts
+from kbroker.catalog.errors import FactConflict
+from kbroker.catalog.rows import FEATURES
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from kbroker.catalog.database import Database
+    from kbroker.catalog.interface import Catalog
 
 # The transaction protocol of KIP-890; at 2 a Java client no longer adds partitions to a transaction itself.
 TRANSACTION_VERSION = 2
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-
-_FACT = "features"
 
 
 class Feature(NamedTuple):
@@ -56,18 +55,12 @@ class FeatureUpdate(NamedTuple):
 class Features:
     """The levels in force."""
 
-    def __init__(self, database: Database, known: Mapping[str, str]) -> None:
+    def __init__(self, catalog: Catalog, known: Mapping[str, str]) -> None:
         """``known``: the catalog's facts."""
-        self._database = database
-        stored = json.loads(known.get(_FACT, "{}"))
-        levels: dict[str, int] = stored.get("levels", {})
-        self._levels = {
-            feature.name: min(levels.get(feature.name, feature.max_level), feature.max_level)
-            for feature in SUPPORTED
-        }
-        self.epoch: int = stored.get("epoch", 0)
-        # What the catalog holds once the writes under way are committed.
-        self._levels_written, self._epoch_written = dict(self._levels), self.epoch
+        self._catalog = catalog
+        self._take(known.get(FEATURES))
+        self._last: Pending[int] = Pending.resolved(self.epoch)
+        """The update that is under way, or was last."""
 
     def level(self, name: str) -> int:
         """The level in force; 0: off, or not supported."""
@@ -93,24 +86,44 @@ class Features:
     def apply(self, updates: list[FeatureUpdate]) -> int | Pending[int]:
         """Put checked updates in force, once they are durable; the result is the new epoch."""
         result: Pending[int] = Pending()
-        changed = {update.name: update.level for update in updates}
-        self._epoch_written += 1
-        epoch = self._epoch_written
-        self._levels_written = {**self._levels_written, **changed}
+        before, self._last = self._last, result
+        before.then(lambda _: self._apply(updates, result))
+        return result
+
+    def _apply(self, updates: list[FeatureUpdate], result: Pending[int]) -> None:
+        try:
+            for update in updates:
+                self.check(update)  # once more: others may have been applied since
+        except ApiError as error:
+            result.fail(error)
+            return
+        levels = self._levels | {update.name: update.level for update in updates}
+        fact = json.dumps({"epoch": self.epoch + 1, "levels": levels})
 
         def committed(write: Pending[None]) -> None:
             try:
                 write.result()
+            except FactConflict as conflict:  # another broker's update came first
+                self._take(conflict.found)
+                self._apply(updates, result)
             except Exception as error:
                 result.fail(error)
-                return
-            self._levels.update(changed)
-            self.epoch = epoch
-            result.resolve(epoch)
+            else:
+                self._take(fact)
+                result.resolve(self.epoch)
 
-        fact = json.dumps({"epoch": epoch, "levels": self._levels_written})
-        facts.save(self._database, _FACT, fact).then(committed)
-        return result
+        self._catalog.save_fact(FEATURES, fact, expected=self._fact).then(committed)
+
+    def _take(self, fact: str | None) -> None:
+        """Put in force what the catalog holds."""
+        self._fact = fact
+        stored = json.loads(fact or "{}")
+        levels: dict[str, int] = stored.get("levels", {})
+        self._levels = {
+            feature.name: min(levels.get(feature.name, feature.max_level), feature.max_level)
+            for feature in SUPPORTED
+        }
+        self.epoch: int = stored.get("epoch", 0)
 
     def _problem(self, update: FeatureUpdate) -> str | None:
         feature = _BY_NAME.get(update.name)

@@ -49,37 +49,26 @@ class ConfiguredTopics(Protocol):
 
 
 class ConfigStore(Protocol):
-    """Where alterations outlive the process."""
+    """Where alterations outlive the process: the catalog."""
 
-    def load(self) -> Iterable[tuple[int, str, str, str]]:
-        """All entries: resource type, resource name, config name, value."""
-
-    def save(
+    def save_configs(
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
-    ) -> Pending[None] | None:
-        """Set what has a value, remove what has none. None: done already."""
-
-
-class MemoryConfigStore:
-    """Forgets everything at the end."""
-
-    def __init__(self, entries: Iterable[tuple[int, str, str, str]] = ()) -> None:
-        self.entries = {(type_, resource, name): value for type_, resource, name, value in entries}
-
-    def load(self) -> Iterable[tuple[int, str, str, str]]:
-        return [(*key, value) for key, value in self.entries.items()]
-
-    def save(self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]) -> None:
-        for name, value in changes.items():
-            if value is None:
-                self.entries.pop((resource_type, resource_name, name), None)
-            else:
-                self.entries[resource_type, resource_name, name] = value
+    ) -> Pending[None]:
+        """Set what has a value, remove what has none."""
 
 
 class DynamicConfigs:
-    def __init__(self, settings: Settings, store: ConfigStore, topics: ConfiguredTopics) -> None:
-        """Puts what ``store`` holds for this broker and the cluster in force."""
+    def __init__(
+        self,
+        settings: Settings,
+        store: ConfigStore,
+        stored: Iterable[tuple[int, str, str, str]],
+        topics: ConfiguredTopics,
+    ) -> None:
+        """Puts what is ``stored`` for this broker and the cluster in force.
+
+        ``stored``: resource types, resource names, config names, values.
+        """
         self._settings = settings
         self._store = store
         self._topics = topics
@@ -87,7 +76,7 @@ class DynamicConfigs:
         self._wished: dict[Resource, dict[str, str]] = {}
         self._writing: dict[Resource, int] = {}
         self._listeners: list[Listener] = []
-        for type_, resource, name, value in store.load():
+        for type_, resource, name, value in stored:
             if type_ != ResourceType.TOPIC and type_ in ResourceType.__members__.values():
                 self._configs.setdefault((ResourceType(type_), resource), {})[name] = value
         cluster = self._configs.setdefault((ResourceType.BROKER, ""), {})
@@ -189,10 +178,9 @@ class DynamicConfigs:
         changes = differences(self._state(resource), configs)
         if validate_only or not changes:
             return None
-        saving = self._store.save(*resource, changes)
-        if saving is None or saving.done:
-            if saving is not None:
-                saving.result()
+        saving = self._store.save_configs(*resource, changes)
+        if saving.done:
+            saving.result()
             self._commit(resource, changes)
             return None
         return self._commit_later(resource, configs, changes, saving)

@@ -6,9 +6,6 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import OFFSET_JOURNALS
 from kbroker.coordinators.deadlines import Deadlines
 from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
@@ -17,7 +14,6 @@ from kbroker.coordinators.timers import Timers
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.catalog.database import Database
     from kbroker.config.settings import Settings
     from kbroker.topics.registry import Topic, Topics
 
@@ -44,12 +40,12 @@ class TopicsView:
         return self._topics.names()
 
 
-def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
-    """The coordinator with all it knew before the last stop (`stored`: something, perhaps), ticking."""
+def open_groups(broker: Broker) -> GroupCoordinator:
+    """The coordinator with all it knew before the last stop, ticking."""
     timers = Timers()
     coordinator = GroupCoordinator(
         GroupEnvironment(
-            store=_open_store(broker.database, stored),
+            store=broker.catalog.group_store(),
             topics=TopicsView(broker.topics),
             new_id=lambda: str(uuid.uuid4()),
             settings=_group_settings(broker.settings),
@@ -64,12 +60,6 @@ def open_groups(broker: Broker, *, stored: bool) -> GroupCoordinator:
     coordinator.load(broker.clock())
     broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
     return coordinator
-
-
-def _open_store(database: Database, stored: bool) -> CatalogGroupStore:
-    """What has to be on the disk before it is answered is not noted beside the catalog."""
-    journal = None if database.directory is None else Journal(database.directory, OFFSET_JOURNALS)
-    return CatalogGroupStore(database, journal, notes=not database.sync_full, stored=stored)
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:

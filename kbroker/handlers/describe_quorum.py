@@ -47,7 +47,7 @@ def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestConte
 
 
 def _state(broker: Broker, now_ms: int) -> ResponsePartitionData:
-    log_end_offset = broker.database.commits
+    log_end_offset = broker.catalog.commits
     voter = ReplicaState(
         replica_id=broker.node_id,
         log_end_offset=log_end_offset,

@@ -2,7 +2,8 @@
 
 Invariants:
 - The catalog is the truth; this is its image in memory. A change shows here once it is committed there, so
-  that nobody sees a topic that a crash could take back.
+  that nobody sees a topic that a crash could take back. The catalog refuses what another broker was quicker
+  with, whatever the image says.
 - A name is reserved from the moment its creation is asked for; two creations cannot both win.
 - A deleted topic vanishes at once; its id stays in the catalog until its files are gone, so that a crash in
   between leaves no half topic.
@@ -11,16 +12,17 @@ Invariants:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kbroker.catalog import topics as rows
+from kbroker.catalog.errors import CatalogConflict, TopicConflict
+from kbroker.catalog.rows import DeletedTopicRow, TopicRow
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
-    from kbroker.catalog.database import Database
+    from kbroker.catalog.interface import Catalog
 
 _RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")  # null, and that of the metadata topic
 
@@ -39,16 +41,18 @@ class Topic:
 
 
 class Topics:
-    def __init__(self, database: Database, configs: Mapping[str, dict[str, str]]) -> None:
-        """The topics of ``database``; ``configs`` holds each topic's own configs."""
-        self._database = database
+    def __init__(
+        self, catalog: Catalog, rows: Iterable[TopicRow], configs: Mapping[str, dict[str, str]]
+    ) -> None:
+        """``rows``: the topics of the catalog; ``configs``: each topic's own configs."""
+        self._catalog = catalog
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, str] = {}
         self._reserved: set[str] = set()
         self._listeners: list[Callable[[Topic, bool], None]] = []
         self.partition_count = 0
-        for row in rows.load(database):
+        for row in rows:
             self._add(Topic(*row, configs.get(row.name, {})))
 
     def __len__(self) -> int:
@@ -82,7 +86,7 @@ class Topics:
         """Whether a topic of this name may be created now."""
         check_name(name)
         if name in self._by_name or name in self._reserved:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already.")
+            raise _exists(name)
         other = self._by_collision_key.get(_collision_key(name))
         if other is not None:
             raise ApiError(
@@ -105,34 +109,66 @@ class Topics:
     def add_partitions(self, topic: Topic, partitions: int) -> Pending[Topic]:
         result: Pending[Topic] = Pending()
 
-        def committed(write: Pending[None]) -> None:
-            if not _succeeded(write, result):
-                return
-            if self._by_id.get(topic.topic_id) is topic:
-                self.partition_count += partitions - topic.partitions
-                topic.partitions = partitions
-                self._notify(topic, exists=True)
-            result.resolve(topic)
+        def grow(expected: int) -> None:
+            self._catalog.grow_topic(topic.topic_id, partitions, expected=expected).then(committed)
 
-        rows.set_partitions(self._database, topic.name, partitions).then(committed)
+        def committed(write: Pending[None]) -> None:
+            try:
+                write.result()
+            except TopicConflict as conflict:
+                outgrown(conflict.found)
+            except Exception as error:
+                result.fail(error)
+            else:
+                self._has_grown(topic, partitions)
+                result.resolve(topic)
+
+        def outgrown(found: TopicRow | None) -> None:
+            """Another growth, or the deletion, of the topic came first."""
+            if found is None:
+                result.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                return
+            self._has_grown(topic, found.partitions)
+            if found.partitions < partitions:
+                grow(found.partitions)
+            else:
+                result.fail(
+                    ApiError(
+                        ErrorCode.INVALID_PARTITIONS,
+                        f"The topic already has {found.partitions} partition(s).",
+                    )
+                )
+
+        grow(topic.partitions)
         return result
+
+    def _has_grown(self, topic: Topic, partitions: int) -> None:
+        if self._by_id.get(topic.topic_id) is topic and partitions > topic.partitions:
+            self.partition_count += partitions - topic.partitions
+            topic.partitions = partitions
+            self._notify(topic, exists=True)
 
     def delete(self, topic: Topic) -> Pending[Topic]:
         """The topic is invisible at once; the result comes when that is durable."""
         result: Pending[Topic] = Pending()
         self._remove(topic)
         self._reserved.add(topic.name)
-        row = rows.DeletedTopicRow(topic.topic_id, topic.name, topic.partitions)
 
-        def committed(write: Pending[None]) -> None:
+        def committed(write: Pending[DeletedTopicRow]) -> None:
             self._reserved.discard(topic.name)
-            if not _succeeded(write, result):
+            try:
+                topic.partitions = write.result().partitions
+            except CatalogConflict:  # somebody else deleted it
+                self._notify(topic, exists=False)
+                result.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic."))
+            except Exception as error:
                 self._add(topic)
-                return
-            self._notify(topic, exists=False)
-            result.resolve(topic)
+                result.fail(error)
+            else:
+                self._notify(topic, exists=False)
+                result.resolve(topic)
 
-        rows.delete(self._database, row).then(committed)
+        self._catalog.delete_topic(topic.topic_id).then(committed)
         return result
 
     def _insert(self, topic: Topic) -> Pending[Topic]:
@@ -140,18 +176,21 @@ class Topics:
         self._reserved.add(topic.name)
         key = _collision_key(topic.name)
         self._by_collision_key[key] = topic.name
-        row = rows.TopicRow(topic.name, topic.topic_id, topic.partitions, topic.leader_epoch_base)
+        row = TopicRow(topic.name, topic.topic_id, topic.partitions, topic.leader_epoch_base)
 
         def committed(write: Pending[None]) -> None:
             self._reserved.discard(topic.name)
-            if not _succeeded(write, result):
+            try:
+                write.result()
+            except Exception as error:
                 self._by_collision_key.pop(key, None)
+                result.fail(_exists(topic.name) if isinstance(error, CatalogConflict) else error)
                 return
             self._add(topic)
             self._notify(topic, exists=True)
             result.resolve(topic)
 
-        rows.insert(self._database, row, topic.configs).then(committed)
+        self._catalog.create_topic(row, topic.configs).then(committed)
         return result
 
     def _add(self, topic: Topic) -> None:
@@ -171,6 +210,10 @@ class Topics:
             listener(topic, exists)
 
 
+def _exists(name: str) -> ApiError:
+    return ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already.")
+
+
 def _collision_key(name: str) -> str:
     """Metric names cannot tell '.' from '_', so Kafka does not let two topics differ in that alone."""
     return name.replace(".", "_")
@@ -185,12 +228,3 @@ def new_topic_id() -> bytes:
         # An id that begins with a dash in base64 reads as a flag on command lines.
         if bytes(topic_id) not in _RESERVED_IDS and topic_id[0] >> 2 != 62:
             return bytes(topic_id)
-
-
-def _succeeded(write: Pending[None], result: Pending[Topic]) -> bool:
-    try:
-        write.result()
-    except Exception as error:
-        result.fail(error)
-        return False
-    return True

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import TRANSACTION_JOURNALS
-from kbroker.catalog.transactions import CatalogTransactionStore
 from kbroker.coordinators.deadlines import Deadlines
 from kbroker.coordinators.timers import Timers
 from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
@@ -19,15 +16,15 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
 
 
-def open_transactions(broker: Broker, *, stored: bool) -> TransactionCoordinator:
-    """The coordinator with all it knew before the last stop (`stored`: something, perhaps), ticking.
+def open_transactions(broker: Broker) -> TransactionCoordinator:
+    """The coordinator with all it knew before the last stop, ticking.
 
     What was decided then and not carried out is carried out here, before there is anybody to read.
     """
     timers = Timers()
     coordinator = TransactionCoordinator(
         TransactionEnvironment(
-            store=_open_store(broker, stored),
+            store=broker.catalog.transaction_store(broker.scheduler),
             participants=TransactionMarkers(broker),
             allocate_producer_id=lambda: _allocate_producer_id(broker),
             transaction_version=lambda: broker.features.level("transaction.version"),
@@ -40,14 +37,6 @@ def open_transactions(broker: Broker, *, stored: bool) -> TransactionCoordinator
     timers.on_sooner = lambda: broker.scheduler.soon(deadlines.arm)
     coordinator.load(broker.clock())
     return coordinator
-
-
-def _open_store(broker: Broker, stored: bool) -> CatalogTransactionStore:
-    """What has to be on the disk before it is answered is not noted beside the catalog."""
-    database = broker.database
-    journal = None if database.directory is None else Journal(database.directory, TRANSACTION_JOURNALS)
-    scheduler = None if database.sync_full else broker.scheduler
-    return CatalogTransactionStore(database, journal, scheduler, stored=stored)
 
 
 def _allocate_producer_id(broker: Broker) -> Pending[int]:

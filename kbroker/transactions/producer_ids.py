@@ -1,52 +1,45 @@
 """Producer ids: each is given out once in the life of a cluster.
 
-They are reserved in blocks, so that a start or a crash skips some and repeats none.
+The catalog reserves them in blocks, so that a start or a crash skips some and repeats none, and several
+brokers never give out the same.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.catalog import facts
 from kbroker.pending import Pending
 
 if TYPE_CHECKING:
-    from kbroker.catalog.database import Database
+    from kbroker.catalog.interface import Catalog
 
 _BLOCK = 1000
 
 
 class ProducerIds:
-    def __init__(self, database: Database, first_free: int) -> None:
-        self._database = database
-        self._next = self._reserved = first_free
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._free = iter(range(0))
         self._waiting: list[Pending[int]] = []
 
     def allocate(self) -> int | Pending[int]:
-        if self._next < self._reserved:
-            self._next += 1
-            return self._next - 1
+        producer_id = next(self._free, None)
+        if producer_id is not None:
+            return producer_id
         pending: Pending[int] = Pending()
         self._waiting.append(pending)
         if len(self._waiting) == 1:
-            self._reserve()
+            self._catalog.reserve_producer_ids(_BLOCK).then(self._reserved)
         return pending
 
-    def _reserve(self) -> None:
-        end = self._reserved + max(_BLOCK, len(self._waiting))
-        facts.save(self._database, "producer.id.next", str(end)).then(
-            lambda write: self._reserved_to(end, write)
-        )
-
-    def _reserved_to(self, end: int, write: Pending[None]) -> None:
+    def _reserved(self, block: Pending[range]) -> None:
         waiting, self._waiting = self._waiting, []
         try:
-            write.result()
+            self._free = iter(block.result())
         except Exception as error:
             for pending in waiting:
                 pending.fail(error)
             return
-        self._reserved = end
         for pending in waiting:
             allocated = self.allocate()
             if isinstance(allocated, Pending):

@@ -1,10 +1,12 @@
-"""A catalog on a disk without room, and with room again."""
+"""What tests do to a catalog's database: write any fact, take its room and give it back, kill it."""
 
 from __future__ import annotations
 
 import sqlite3
 
-from kbroker.catalog.database import Database
+from kbroker.catalog.sqlite import facts
+from kbroker.catalog.sqlite.database import Database
+from kbroker.pending import Pending
 
 
 def fill_disk(database: Database) -> None:
@@ -16,6 +18,11 @@ def fill_disk(database: Database) -> None:
 def make_room(database: Database) -> None:
     _read(database, "PRAGMA max_page_count=1000000")
     database.write(lambda connection: connection.execute("DROP TABLE IF EXISTS filler")).result()
+
+
+def save(database: Database, name: str, value: str) -> Pending[None]:
+    """A fact, whatever it was."""
+    return database.write(lambda connection: facts.put(connection, name, value))
 
 
 def crash(database: Database) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.catalog import facts
-from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew, Database
-from kbroker.catalog.schema import MIGRATIONS
+from kbroker.catalog.errors import CatalogError, CatalogFull, CatalogTooNew
+from kbroker.catalog.sqlite import facts
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.schema import MIGRATIONS
+from tests.catalog.small_disk import save
 from tests.support.server_process import eventually
 
 
@@ -24,7 +26,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def test_a_write_is_there_after_reopening(tmp_path: Path) -> None:
     database = Database(tmp_path / "catalog.sqlite")
-    facts.save(database, "colour", "blue").result()
+    save(database, "colour", "blue").result()
     database.close()
     again = Database(tmp_path / "catalog.sqlite")
     assert facts.load(again)["colour"] == "blue"
@@ -42,7 +44,7 @@ def test_writes_that_wait_share_a_commit(database: Database) -> None:
     before = database.commits
     first = database.write(slow)
     assert started.wait(30)
-    rest = [facts.save(database, f"fact {number}", "x") for number in range(100)]
+    rest = [save(database, f"fact {number}", "x") for number in range(100)]
     go_on.set()
     eventually(lambda: first.done and all(write.done for write in rest))
     assert database.commits - before == 2
@@ -55,7 +57,7 @@ def test_a_write_that_raises_fails_alone(database: Database) -> None:
         connection.execute("INSERT INTO facts VALUES ('half', 'done')")
         raise ValueError("on purpose")
 
-    writes = [facts.save(database, "a", "1"), database.write(broken), facts.save(database, "b", "2")]
+    writes = [save(database, "a", "1"), database.write(broken), save(database, "b", "2")]
     eventually(lambda: all(write.done for write in writes))
     with pytest.raises(ValueError, match="on purpose"):
         writes[1].result()
@@ -68,9 +70,9 @@ def test_a_full_disk_is_told_apart_and_passes(database: Database) -> None:
     (pages,) = database.read(lambda connection: connection.execute("PRAGMA page_count").fetchone())
     database.read(lambda connection: connection.execute(f"PRAGMA max_page_count={pages}").fetchone())
     with pytest.raises(CatalogFull):
-        facts.save(database, "large", "x" * 1_000_000).result()
+        save(database, "large", "x" * 1_000_000).result()
     database.read(lambda connection: connection.execute("PRAGMA max_page_count=100000").fetchone())
-    facts.save(database, "later", "fine").result()
+    save(database, "later", "fine").result()
     assert facts.load(database)["later"] == "fine"
 
 
@@ -98,7 +100,7 @@ def test_every_older_schema_is_brought_up_to_date(tmp_path: Path, seen: int) -> 
     connection.execute(f"PRAGMA user_version={seen}")
     connection.close()
     database = Database(path)
-    facts.save(database, "still", "works").result()
+    save(database, "still", "works").result()
     database.close()
 
 
@@ -106,7 +108,7 @@ def test_writes_asked_for_before_closing_are_done(tmp_path: Path) -> None:
     database = Database(tmp_path / "catalog.sqlite")
     database.start(lambda callback: callback())
     for number in range(500):
-        facts.save(database, f"fact {number}", "x")
+        save(database, f"fact {number}", "x")
     database.close()
     again = Database(tmp_path / "catalog.sqlite")
     assert len(facts.load(again)) == 500

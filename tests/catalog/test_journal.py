@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
-from kbroker.catalog.journal import Entry, Journal, check
-from kbroker.catalog.stored import last_name
+from kbroker.catalog.errors import CatalogError, CatalogFull, CatalogTooNew
+from kbroker.catalog.sqlite.file_names import last_name
+from kbroker.catalog.sqlite.journal import Entry, Journal, check
 
 NAMES = ("a.journal", "b.journal")
 

@@ -13,10 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kbroker.catalog.database import CatalogError, CatalogFull, Database
-from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import OFFSET_JOURNALS
+from kbroker.catalog.errors import CatalogError, CatalogFull
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.file_names import OFFSET_JOURNALS
+from kbroker.catalog.sqlite.groups import SqliteGroupStore
+from kbroker.catalog.sqlite.journal import Journal
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from tests.catalog.small_disk import crash, fill_disk, make_room
 
@@ -37,7 +38,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.database = Database(directory / "catalog.sqlite")
         self.journal = Journal(directory, OFFSET_JOURNALS)
-        self.store = CatalogGroupStore(self.database, self.journal)
+        self.store = SqliteGroupStore(self.database, self.journal)
         self.loaded = self.store.load().offsets
 
     def read(self, query: str) -> list[tuple[object, ...]]:
@@ -210,7 +211,7 @@ def test_without_notes_the_journal_is_read_but_not_written(tmp_path: Path) -> No
     opened.crash()
     database = Database(tmp_path / "catalog.sqlite")
     journal = Journal(tmp_path, OFFSET_JOURNALS)
-    store = CatalogGroupStore(database, journal, notes=False)
+    store = SqliteGroupStore(database, journal, notes=False)
     assert store.load().offsets["a"][TopicPartition("t", 0)].offset == 1
     assert not store.notes
     assert not any(file.size for file in journal._files)

@@ -13,10 +13,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kbroker.catalog.database import CatalogFull, Database
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import TRANSACTION_JOURNALS, transactions_are_stored
-from kbroker.catalog.transactions import CatalogTransactionStore
+from kbroker.catalog.errors import CatalogFull
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.file_names import TRANSACTION_JOURNALS
+from kbroker.catalog.sqlite.journal import Journal
+from kbroker.catalog.sqlite.stored import transactions_are_stored
+from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
 from kbroker.coordinators.transactions.transaction import Transaction
 from kbroker.pending import Pending
 from tests.catalog.small_disk import crash, fill_disk, make_room
@@ -83,7 +85,7 @@ class Store:
         stored = transactions_are_stored(self.database)
         self.journal = Journal(directory, TRANSACTION_JOURNALS)
         self.timers = ManualTimers()
-        self.store = CatalogTransactionStore(
+        self.store = SqliteTransactionStore(
             self.database, self.journal, self.timers if notes else None, stored=stored
         )
         self.loaded = {each.transactional_id[0]: each for each in self.store.load()}

@@ -12,21 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.catalog import facts
-from kbroker.catalog.database import CatalogFull, Database
-from kbroker.catalog.reserved_room import WAL_BYTES
-from kbroker.catalog.topics import DeletedTopicRow, TopicRow, delete, forget_deleted, insert, load
+from kbroker.catalog.errors import CatalogFull
+from kbroker.catalog.rows import TopicRow
+from kbroker.catalog.sqlite import facts
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.reserved_room import WAL_BYTES
+from kbroker.catalog.sqlite.topics import create, delete, forget_deleted, load
+from tests.catalog.small_disk import save
 from tests.support.small_disk import SmallDisk, small_disk
 
 TOPICS = 200
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from kbroker.catalog import facts
-from kbroker.catalog.database import Database
+from kbroker.catalog.errors import CatalogFull
+from kbroker.catalog.rows import TopicRow
+from kbroker.catalog.sqlite import facts
+from kbroker.catalog.sqlite.database import Database
 database = Database(Path(sys.argv[1]))
 for number in range(100):
-    facts.save(database, "name", str(number)).result()
+    database.write(lambda connection: facts.put(connection, "name", str(number))).result()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -44,7 +49,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def fill(database: Database) -> None:
     for number in range(TOPICS):
         row = TopicRow(f"topic {number}", number.to_bytes(16, "big"), 1, 0)
-        insert(database, row, {"retention.ms": str(number)}).result()
+        create(database, row, {"retention.ms": str(number)}).result()
 
 
 def names(database: Database) -> set[str]:
@@ -55,7 +60,7 @@ def test_the_log_has_room_while_the_database_is_open_and_while_it_is_not(tmp_pat
     path = tmp_path / "catalog.sqlite"
     database = Database(path)
     assert wal(path).stat().st_blocks * 512 >= WAL_BYTES
-    facts.save(database, "name", "value").result()
+    save(database, "name", "value").result()
     database.close()
     assert wal(path).stat().st_blocks * 512 >= WAL_BYTES
     again = Database(path)
@@ -66,7 +71,7 @@ def test_the_log_has_room_while_the_database_is_open_and_while_it_is_not(tmp_pat
 def test_others_can_read_a_database_that_was_closed(tmp_path: Path) -> None:
     path = tmp_path / "catalog.sqlite"
     database = Database(path)
-    facts.save(database, "name", "value").result()
+    save(database, "name", "value").result()
     database.close()
     for uri in (f"file:{path}?mode=ro", f"file:{path}"):
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -100,17 +105,17 @@ def test_topics_are_deleted_again_and_again_without_room(disk: SmallDisk, end: s
     refused = 0
     for number in range(TOPICS):
         topic_id = number.to_bytes(16, "big")
-        delete(database, DeletedTopicRow(topic_id, f"topic {number}", 1)).result()
+        delete(database, topic_id).result()
         forget_deleted(database, topic_id).result()
-        facts.save(database, "unclean.starts", str(number)).result()
+        save(database, "unclean.starts", str(number)).result()
         try:
-            facts.save(database, f"large {number}", "x" * 10_000).result()
+            save(database, f"large {number}", "x" * 10_000).result()
         except CatalogFull:
             refused += 1
     assert refused
     assert names(database) == set()
     disk.empty()
-    facts.save(database, "large", "x" * 1_000_000).result()
+    save(database, "large", "x" * 1_000_000).result()
     database.close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -125,11 +130,8 @@ def test_one_write_that_finds_no_room_does_not_take_its_group_along(disk: SmallD
     disk.fill()
     settled: list[int] = []
     database.start(lambda callback: callback())
-    large = [facts.save(database, f"large {number}", "x" * 100_000) for number in range(3)]
-    small = [
-        delete(database, DeletedTopicRow(number.to_bytes(16, "big"), f"topic {number}", 1))
-        for number in range(20)
-    ]
+    large = [save(database, f"large {number}", "x" * 100_000) for number in range(3)]
+    small = [delete(database, number.to_bytes(16, "big")) for number in range(20)]
     for number, pending in enumerate(small):
         pending.then(lambda _, number=number: settled.append(number))  # type: ignore[misc]
     database.close()

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
+from kbroker.catalog.memory import MemoryCatalog
+from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.settings import Settings
 from kbroker.pending import Pending
 
@@ -25,26 +26,35 @@ class Topics:
         self._topics[name] = SimpleNamespace(name=name, configs={})
 
 
-class SlowStore(MemoryConfigStore):
+class SlowCatalog(MemoryCatalog):
     """Has what it was given once the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
         self.writes: list[Pending[None]] = []
 
-    def save(self, resource_type, resource_name, changes):
-        super().save(resource_type, resource_name, changes)
+    def save_configs(self, resource_type, resource_name, changes):
+        super().save_configs(resource_type, resource_name, changes)
         self.writes.append(Pending())
         return self.writes[-1]
 
 
+def catalog_with(*rows: tuple[int, str, str, str]) -> MemoryCatalog:
+    catalog = MemoryCatalog()
+    for resource_type, resource_name, name, value in rows:
+        catalog.save_configs(resource_type, resource_name, {name: value}).result()
+    return catalog
+
+
 class FakeBroker:
-    def __init__(self, settings: Settings | None = None, store: MemoryConfigStore | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, catalog: MemoryCatalog | None = None) -> None:
         self.settings = settings or Settings.load()
         self.node_id = self.settings["node.id"]
         self.topics = Topics("orders", "payments")
-        self.store = store or MemoryConfigStore()
-        self.dynamic_configs = DynamicConfigs(self.settings, self.store, self.topics)
+        self.catalog = catalog or MemoryCatalog()
+        self.dynamic_configs = DynamicConfigs(
+            self.settings, self.catalog, self.catalog.snapshot().configs, self.topics
+        )
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from kbroker.protocol.messages.describe_configs import (
 from kbroker.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.steps import result_of
 
-from .conftest import FakeBroker, SlowStore
+from .conftest import FakeBroker, SlowCatalog
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
@@ -284,11 +284,11 @@ def test_a_resource_named_twice_is_refused_at_both_places(broker):
 
 
 def test_the_answer_waits_until_every_change_is_stored():
-    broker = FakeBroker(store=SlowStore())
+    broker = FakeBroker(catalog=SlowCatalog())
     pending = alter(
         broker, (TOPIC, "orders", [("retention.ms", 0, "5")]), (TOPIC, "payments", [("retention.ms", 0, "6")])
     )
-    first, second = broker.store.writes
+    first, second = broker.catalog.writes
     second.fail(OSError("no"))
     assert not pending.done
     first.resolve(None)

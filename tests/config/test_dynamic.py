@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
+from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
 from kbroker.protocol.errors import ApiError, ErrorCode
 
-from .conftest import FakeBroker, SlowStore
+from .conftest import FakeBroker, SlowCatalog, catalog_with
 from .refusals import REFUSALS
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = ResourceType
@@ -35,7 +35,7 @@ def test_a_topics_configs_are_set_deleted_and_stored(broker):
     assert broker.topics.get("orders").configs == {"retention.ms": " 5000 ", "preallocate": "true"}
     alter(broker, TOPIC, "orders", ("preallocate", DELETE, None), ("flush.ms", DELETE, "whatever"))
     assert broker.topics.get("orders").configs == {"retention.ms": " 5000 "}
-    assert broker.store.entries == {(TOPIC, "orders", "retention.ms"): " 5000 "}
+    assert broker.catalog.snapshot().configs == [(TOPIC, "orders", "retention.ms", " 5000 ")]
 
 
 def test_lists_are_appended_to_and_subtracted_from(broker):
@@ -53,7 +53,7 @@ def test_lists_are_appended_to_and_subtracted_from(broker):
 def test_validate_only_changes_nothing(broker):
     alter(broker, TOPIC, "orders", ("retention.ms", SET, "5"), validate_only=True)
     assert broker.topics.get("orders").configs == {}
-    assert broker.store.entries == {}
+    assert broker.catalog.snapshot().configs == []
 
 
 @pytest.mark.parametrize(("type_", "name", "change", "code"), REFUSALS)
@@ -124,7 +124,7 @@ def test_thread_counts_may_move_step_by_step(broker):
 def test_the_clusters_min_insync_replicas_is_always_set_and_may_change(broker):
     alter(broker, BROKER, "", ("min.insync.replicas", SET, "2"))
     assert broker.settings.topic_default("min.insync.replicas") == 2
-    assert FakeBroker(store=broker.store).settings["min.insync.replicas"] == 2
+    assert FakeBroker(catalog=broker.catalog).settings["min.insync.replicas"] == 2
 
 
 def test_kbrokers_own_settings_do_not_change_at_run_time(broker):
@@ -172,22 +172,20 @@ def test_broker_configs_are_in_force_at_once_and_after_a_restart(broker):
     alter(broker, BROKER, "+1", ("log.retention.ms", SET, "3000"))
     assert broker.settings.topic_config({}).retention_ms == 3000
     assert broker.settings["message.max.bytes"] == 2000
-    again = FakeBroker(Settings.load(), broker.store)
+    again = FakeBroker(Settings.load(), broker.catalog)
     assert again.settings["log.retention.ms"] == 3000
     alter(again, BROKER, "1", ("log.retention.ms", DELETE, None))
     assert again.settings["log.retention.ms"] == 1000
 
 
 def test_configs_stored_for_another_broker_are_not_ours():
-    store = MemoryConfigStore([(BROKER, "2", "log.retention.ms", "5"), (99, "x", "y", "z")])
-    assert FakeBroker(store=store).settings["log.retention.ms"] is None
+    catalog = catalog_with((BROKER, "2", "log.retention.ms", "5"), (99, "x", "y", "z"))
+    assert FakeBroker(catalog=catalog).settings["log.retention.ms"] is None
 
 
 def test_a_stored_value_that_is_no_longer_valid_is_ignored_and_logged(caplog):
-    store = MemoryConfigStore(
-        [(BROKER, "", "log.retention.ms", "soon"), (BROKER, "", "message.max.bytes", "5")]
-    )
-    broker = FakeBroker(store=store)
+    catalog = catalog_with((BROKER, "", "log.retention.ms", "soon"), (BROKER, "", "message.max.bytes", "5"))
+    broker = FakeBroker(catalog=catalog)
     assert (broker.settings["log.retention.ms"], broker.settings["message.max.bytes"]) == (None, 5)
     assert 'a stored config is ignored: log.retention.ms: "soon"' in caplog.text
 
@@ -226,7 +224,7 @@ def test_a_loggers_level_is_set_and_unset(broker):
     assert logger.level == logging.CRITICAL
     alter(broker, LOGGER, "1", ("kbroker.test.levels", DELETE, None))
     assert logger.level == logging.NOTSET
-    assert broker.store.entries == {}
+    assert broker.catalog.snapshot().configs == []
 
 
 def test_replacing_removes_what_is_not_named(broker):
@@ -252,23 +250,23 @@ def test_listeners_are_told_what_changed(broker):
 
 
 def test_a_change_is_in_force_once_it_is_stored():
-    broker = FakeBroker(store=SlowStore())
+    broker = FakeBroker(catalog=SlowCatalog())
     told = []
     broker.dynamic_configs.on_change(lambda *change: told.append(change))
     altering = alter(broker, BROKER, "", ("message.max.bytes", SET, "6"))
     assert not altering.done
     assert broker.settings["message.max.bytes"] == 1048588
-    broker.store.writes[0].resolve(None)
+    broker.catalog.writes[0].resolve(None)
     assert altering.done
     assert broker.settings["message.max.bytes"] == 6
     assert len(told) == 1
 
 
 def test_overlapping_changes_build_on_each_other():
-    broker = FakeBroker(store=SlowStore())
+    broker = FakeBroker(catalog=SlowCatalog())
     first = alter(broker, TOPIC, "orders", ("cleanup.policy", APPEND, "compact"))
     second = alter(broker, TOPIC, "orders", ("cleanup.policy", SUBTRACT, "delete"))
-    for write in broker.store.writes:
+    for write in broker.catalog.writes:
         write.resolve(None)
     assert first.done
     assert second.done
@@ -276,24 +274,26 @@ def test_overlapping_changes_build_on_each_other():
 
 
 def test_a_change_that_cannot_be_stored_fails_and_is_not_in_force():
-    broker = FakeBroker(store=SlowStore())
+    broker = FakeBroker(catalog=SlowCatalog())
     altering = alter(broker, TOPIC, "orders", ("retention.ms", SET, "5"))
-    broker.store.writes[0].fail(OSError("disk full"))
+    broker.catalog.writes[0].fail(OSError("disk full"))
     with pytest.raises(OSError, match="disk full"):
         altering.result()
     assert broker.topics.get("orders").configs == {}
 
 
 def test_a_topic_recreated_meanwhile_does_not_inherit_the_change():
-    broker = FakeBroker(store=SlowStore())
+    broker = FakeBroker(catalog=SlowCatalog())
     altering = alter(broker, TOPIC, "orders", ("retention.ms", SET, "5"))
     broker.topics.recreate("orders")
-    broker.store.writes[0].resolve(None)
+    broker.catalog.writes[0].resolve(None)
     assert altering.done
     assert broker.topics.get("orders").configs == {}
 
 
 def test_the_code_of_a_refusal_is_an_error_code(broker):
     with pytest.raises(ApiError) as error:
-        DynamicConfigs(broker.settings, broker.store, broker.topics).replace(LOGGER, "1", [("root", "INFO")])
+        DynamicConfigs(broker.settings, broker.catalog, [], broker.topics).replace(
+            LOGGER, "1", [("root", "INFO")]
+        )
     assert error.value.code is ErrorCode.INVALID_REQUEST

@@ -9,13 +9,12 @@ import pytest
 
 from kbroker.config.broker_configs import BROKER_CONFIGS
 from kbroker.config.definition import to_text
-from kbroker.config.dynamic import MemoryConfigStore
 from kbroker.config.errors import SettingError
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
 from kbroker.protocol.errors import ApiError, ErrorCode
 
-from .conftest import FakeBroker
+from .conftest import FakeBroker, catalog_with
 
 PROMISES = {
     "allow.everyone.if.no.acl.found": "true",
@@ -110,11 +109,11 @@ def test_a_promise_made_at_run_time_is_refused_and_not_stored(broker, name):
         broker.dynamic_configs.alter(ResourceType.BROKER, "1", [change])
     assert error.value.code is ErrorCode.INVALID_REQUEST
     assert error.value.message == f"{name}: kbroker does not protect in this way; to run without, remove it"
-    assert broker.store.entries == {}
+    assert broker.catalog.snapshot().configs == []
 
 
 def test_a_promise_stored_earlier_is_told_and_stands_in_nobodys_way(caplog):
-    broker = FakeBroker(store=MemoryConfigStore([(ResourceType.BROKER, "1", "ssl.client.auth", "required")]))
+    broker = FakeBroker(catalog=catalog_with((ResourceType.BROKER, "1", "ssl.client.auth", "required")))
     assert "without effect: ssl.client.auth: " in caplog.text
     broker.dynamic_configs.alter(ResourceType.BROKER, "1", [Change("log.retention.ms", Operation.SET, "5")])
     broker.dynamic_configs.alter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.classic.protocol import (
     JoinRequest,
@@ -16,7 +17,7 @@ from kbroker.coordinators.groups.classic.protocol import (
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment, GroupSettings
 from kbroker.coordinators.groups.errors import GroupError, MemberIdRequired
-from kbroker.coordinators.groups.store import GroupStore, MemoryGroupStore
+from kbroker.coordinators.groups.store import GroupStore
 from kbroker.pending import Pending
 from kbroker.protocol.consumer_protocol import ConsumerProtocolSubscription, write
 

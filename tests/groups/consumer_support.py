@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.groups import ConsumerGroups
 from kbroker.coordinators.groups.consumer.member import owned_partitions
@@ -18,7 +19,7 @@ from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import RebalanceInProgress
 from kbroker.coordinators.groups.group import Group
-from kbroker.coordinators.groups.store import GroupStore, MemoryGroupStore
+from kbroker.coordinators.groups.store import GroupStore
 from kbroker.pending import Pending
 
 Names = dict[str, set[int]]

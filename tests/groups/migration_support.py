@@ -8,6 +8,7 @@ from typing import Any
 
 from consumer_support import FakeTopics, Names
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.classic.protocol import (
     JoinRequest,
@@ -23,7 +24,6 @@ from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.coordinator import GroupCoordinator
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import MemberIdRequired
-from kbroker.coordinators.groups.store import MemoryGroupStore
 from kbroker.pending import Pending
 from kbroker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

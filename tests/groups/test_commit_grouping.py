@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.offsets.commit_grouping import LINGER_MS, Commit, CommitGrouping
-from kbroker.coordinators.groups.store import CommittedOffset, MemoryGroupStore, TopicPartition
+from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from kbroker.coordinators.timers import Timers
 from kbroker.pending import Pending
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from consumer_support import FakeTopics, World
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
-from kbroker.coordinators.groups.store import MemoryGroupStore, State
+from kbroker.coordinators.groups.store import State
 from kbroker.pending import Pending
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from kbroker.config.dynamic import DynamicConfigs, MemoryConfigStore
+from kbroker.catalog.memory import MemoryCatalog
+from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
 from kbroker.groups.opening import ConsumerSettings
@@ -22,7 +23,7 @@ SESSION = "consumer.session.timeout.ms"
 @pytest.fixture
 def configs() -> DynamicConfigs:
     settings = Settings.load(None, flags={}, environ={}, host=None, port=0, advertise=None)
-    return DynamicConfigs(settings, MemoryConfigStore(), cast("ConfiguredTopics", {}))
+    return DynamicConfigs(settings, MemoryCatalog(), [], cast("ConfiguredTopics", {}))
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from classic_support import GROUP, Simulation, SlowStore, failure
 from test_offsets import DAY_MS, ORDERS, PAYMENTS, commit, committed
 
+from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
 from kbroker.coordinators.groups.offsets.commit_grouping import FOLD_MS
-from kbroker.coordinators.groups.store import MemoryGroupStore
 
 
 class NotingStore(SlowStore):

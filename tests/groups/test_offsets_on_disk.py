@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kbroker.catalog.stored import OFFSET_JOURNALS
+from kbroker.catalog.sqlite.file_names import OFFSET_JOURNALS
 from kbroker.cli import main
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

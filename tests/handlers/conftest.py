@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kbroker.broker import Broker
-from kbroker.catalog.database import Database
+from kbroker.catalog.interface import Catalog
+from kbroker.catalog.memory import MemoryCatalog
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget
 from kbroker.pending import Pending
@@ -53,7 +54,7 @@ class Cluster:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.now_ms = NOW_MS
-        self.database = Database(None)
+        self.catalog: Catalog = MemoryCatalog()
         self.logs = MemoryDirectory()
         self.scheduler = ManualScheduler()
         self.broker = self.start(settings)
@@ -62,7 +63,7 @@ class Cluster:
         """A broker on the same catalog and logs, as after a restart."""
         return Broker(
             Settings.load(flags=settings),
-            self.database,
+            self.catalog,
             self.logs,
             worker=InlineWorker(),
             scheduler=self.scheduler,
@@ -141,4 +142,4 @@ def settings() -> dict[str, str]:
 def cluster(settings: dict[str, str]) -> Iterator[Cluster]:
     cluster = Cluster(settings)
     yield cluster
-    cluster.database.close()
+    cluster.catalog.close()

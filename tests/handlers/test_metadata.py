@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.catalog.rows import DeletedTopicRow
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -67,18 +68,18 @@ def test_every_deletion_counts_from_its_own_time(cluster: Cluster) -> None:
     assert [look(cluster, name) for name in "ab"] == [NONE] * 2
 
 
-@pytest.mark.parametrize("change", ["insert", "delete"])
+@pytest.mark.parametrize("change", ["create", "delete"])
 def test_a_topic_whose_creation_or_deletion_is_not_stored_yet_is_unknown(
     cluster: Cluster, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored: Pending[None] = Pending()
+    stored: Pending[DeletedTopicRow | None] = Pending()
     if change == "delete":
         topic = cluster.create("t")
-    monkeypatch.setattr(f"kbroker.topics.registry.rows.{change}", lambda *_: stored)
+    monkeypatch.setattr(cluster.catalog, f"{change}_topic", lambda *_: stored)
     if change == "delete":
         cluster.broker.topics.delete(topic)
     else:
         cluster.broker.topics.create("t", 1, {}, 0)
     assert look(cluster, "t") == UNKNOWN
-    stored.resolve(None)
+    stored.resolve(DeletedTopicRow(topic.topic_id, "t", 1) if change == "delete" else None)
     assert look(cluster, "t") == (UNKNOWN if change == "delete" else NONE)

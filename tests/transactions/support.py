@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
+from kbroker.catalog.memory_transactions import MemoryTransactionStore
 from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
 from kbroker.coordinators.transactions.environment import TransactionEnvironment, TransactionSettings
-from kbroker.coordinators.transactions.store import MemoryTransactionStore
 from kbroker.coordinators.transactions.transaction import (
     ProducerIdAndEpoch,
     TopicPartition,

@@ -38,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
     cluster = Cluster({"node.id": "1"})
     cluster.create("topic", 2)
     yield cluster
-    cluster.database.close()
+    cluster.catalog.close()
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from typing import TypeVar
 import pytest
 
 from kbroker.broker import Broker
-from kbroker.catalog.database import Database
-from kbroker.catalog.journal import Journal
+from kbroker.catalog.sqlite.catalog import SqliteCatalog
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.journal import Journal
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget
 from kbroker.pending import Pending
@@ -85,12 +86,12 @@ class FileCluster(Cluster):
         self.now_ms = NOW_MS
         self.path = path
         self.files = files
-        self.database = database
+        self.catalog = SqliteCatalog(database)
         self.scheduler = ManualScheduler()
         self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
         self.broker = Broker(
             Settings.load(flags={"node.id": "1"}),
-            database,
+            self.catalog,
             self.logs,
             worker=InlineWorker(),
             scheduler=self.scheduler,
@@ -166,7 +167,7 @@ def check(run: Run) -> None:
         assert all(state.current_txn_start_offset < 0 for state in log.producers())
     assert whole_transactions(cluster) == shown
     cluster.logs.close()
-    cluster.database.close()
+    cluster.catalog.close()
 
 
 def steps(path: Path, version: int) -> tuple[range, range, range, list[str]]:
@@ -192,7 +193,7 @@ def steps(path: Path, version: int) -> tuple[range, range, range, list[str]]:
 def test_a_crash_at_any_step_leaves_whole_transactions(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kbroker.transactions.opening.Journal", MortalJournal)
+    monkeypatch.setattr("kbroker.catalog.sqlite.journal.Journal", MortalJournal)
     operations, writes, entries, names = steps(tmp_path / "counted", version)
     deaths: list[tuple[str, int]] = [("crash", number) for number in operations]
     deaths += [("torn", number) for number in operations if names[number].startswith("write")]

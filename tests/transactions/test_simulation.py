@@ -284,7 +284,7 @@ class Transactions(RuleBasedStateMachine):
         self._nothing_hangs()
         self._transactions_are_whole(resolved)
         self._offsets_belong_to_them(resolved)
-        self.cluster.database.close()
+        self.cluster.catalog.close()
 
     def _resolved(self, partition: int) -> list[tuple[str, bool]]:
         """The transaction of every record, in order, and whether the next marker of its producer commits."""

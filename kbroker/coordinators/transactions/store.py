@@ -1,4 +1,4 @@
-"""How the transaction coordinator keeps its state: the interface, and an implementation in memory.
+"""How the transaction coordinator keeps its state: the interface. The catalog implements it.
 
 Invariants: every write is atomic; writes take effect in the order they are called; a returned Pending
 settles, on the caller's thread, when the write would survive the process.
@@ -26,24 +26,3 @@ class TransactionStore(Protocol):
     def close(self) -> None:
         """Nothing more is saved."""
         ...
-
-
-class MemoryTransactionStore:
-    """For brokers without a data directory, and for tests."""
-
-    def __init__(self) -> None:
-        self._transactions: dict[str, Transaction] = {}
-
-    def load(self) -> list[Transaction]:
-        return list(self._transactions.values())
-
-    def save(self, transaction: Transaction) -> Pending[None]:
-        self._transactions[transaction.transactional_id] = transaction
-        return Pending.resolved(None)
-
-    def delete(self, transactional_id: str) -> Pending[None]:
-        self._transactions.pop(transactional_id, None)
-        return Pending.resolved(None)
-
-    def close(self) -> None:
-        pass

@@ -5,35 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
-from kbroker.catalog.database import Database
+from kbroker.catalog.rows import ConfigRow
+from kbroker.catalog.sqlite.database import Database
 from kbroker.pending import Pending
 
-TOPIC = 2  # the resource type of topics in Kafka's protocol
 
-
-class CatalogConfigStore:
-    """The ConfigStore of the configs altered at run time."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def load(self) -> list[tuple[int, str, str, str]]:
-        return load(self._database)
-
-    def save(
-        self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
-    ) -> Pending[None]:
-        return save(self._database, resource_type, resource_name, changes)
-
-
-def load(database: Database) -> list[tuple[int, str, str, str]]:
+def load(database: Database) -> list[ConfigRow]:
     query = "SELECT resource_type, resource_name, name, value FROM configs"
     return database.read(lambda connection: list(connection.execute(query)))
 
 
-def insert_configs(
+def insert(
     connection: sqlite3.Connection, resource_type: int, resource_name: str, configs: Mapping[str, str]
 ) -> None:
+    """As part of a transaction."""
     connection.executemany(
         "INSERT OR REPLACE INTO configs VALUES (?, ?, ?, ?)",
         [(resource_type, resource_name, name, value) for name, value in configs.items()],
@@ -52,6 +37,6 @@ def save(
             [(resource_type, resource_name, name) for name in removed],
         )
         kept = {name: value for name, value in changes.items() if value is not None}
-        insert_configs(connection, resource_type, resource_name, kept)
+        insert(connection, resource_type, resource_name, kept)
 
     return database.write(write)

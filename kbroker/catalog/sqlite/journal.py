@@ -25,8 +25,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kbroker.catalog.database import CatalogError, CatalogFull, CatalogTooNew
-from kbroker.catalog.stored import last_name
+from kbroker.catalog.errors import CatalogError, CatalogFull, CatalogTooNew
+from kbroker.catalog.sqlite.file_names import last_name
 from kbroker.storage.errors import shortage
 
 logger = logging.getLogger("kbroker.catalog")

@@ -16,10 +16,11 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from kbroker.catalog import facts, noted_offsets
-from kbroker.catalog.database import CatalogError, CatalogFull, Database
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import OFFSETS_FOLDED
+from kbroker.catalog.errors import CatalogError, CatalogFull
+from kbroker.catalog.sqlite import facts, noted_offsets
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.journal import Journal
+from kbroker.catalog.sqlite.stored import OFFSETS_FOLDED
 from kbroker.coordinators.groups.store import (
     CommittedOffset,
     Offsets,
@@ -44,7 +45,7 @@ class _Noted(NamedTuple):
     groups: Mapping[str, Offsets]
 
 
-class CatalogGroupStore:
+class SqliteGroupStore:
     def __init__(
         self,
         database: Database,

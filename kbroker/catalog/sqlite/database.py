@@ -19,33 +19,30 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kbroker.catalog.reserved_room import ReservedRoom
-from kbroker.catalog.schema import MIGRATIONS
+from kbroker.catalog.errors import (
+    CatalogDamaged,
+    CatalogError,
+    CatalogFull,
+    CatalogTooNew,
+    CatalogUnreadable,
+)
+from kbroker.catalog.sqlite.reserved_room import ReservedRoom
+from kbroker.catalog.sqlite.schema import MIGRATIONS
 from kbroker.pending import Pending
 from kbroker.storage.errors import shortage
 
+if TYPE_CHECKING:
+    from kbroker.catalog.interface import Deliver
+
 _PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 T = TypeVar("T")
 
-Deliver = Callable[[Callable[[], None]], object]
-
 _CHECKPOINT_PAGES = 10_000  # of 4 KiB
 _MAX_GROUP = 5_000  # writes that may share one commit
-
-
-class CatalogError(Exception):
-    """The catalog could not take a write."""
-
-
-class CatalogFull(CatalogError):
-    """The disk is full, or descriptors are short: nothing was written, trying again later may work."""
-
-
-class CatalogTooNew(CatalogError):
-    """The database was written by a newer kbroker."""
 
 
 class _Job:
@@ -65,25 +62,29 @@ class _Job:
 
 
 class Database:
-    def __init__(self, path: Path | None, *, sync_full: bool = False) -> None:
-        """Open or create the database at ``path``; without a path it lives in memory."""
-        self.directory = None if path is None else path.parent
+    def __init__(self, path: Path, *, sync_full: bool = False) -> None:
+        """Open or create the database at ``path``."""
+        self.directory = path.parent
         self.sync_full = sync_full
-        self._connection = sqlite3.connect(
-            ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
-        )
-        self._room: ReservedRoom | None = None
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise unreadable(error) from error
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._deliver: Deliver = lambda callback: callback()
         self.commits = 0
         try:
-            self._prepare(path)
-        except BaseException:
+            self._prepare()
+            self._room = ReservedRoom(path)
+        except BaseException as error:
             self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise unreadable(error) from error
             raise
+        self._room.for_wal()
 
-    def _prepare(self, path: Path | None) -> None:
+    def _prepare(self) -> None:
         self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute(f"PRAGMA synchronous={'FULL' if self.sync_full else 'NORMAL'}")
@@ -93,15 +94,15 @@ class Database:
         self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         self._migrate()
         (self._page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
-        if path is not None:
-            self._room = ReservedRoom(path)
-            self._room.for_wal()
 
     def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Read at once, on this thread. Only before ``start``."""
         if self._thread is not None:
             raise RuntimeError("the writer thread owns the connection")
-        return function(self._connection)
+        try:
+            return function(self._connection)
+        except sqlite3.Error as error:
+            raise unreadable(error) from error
 
     def start(self, deliver: Deliver) -> None:
         """From now on writes go through the writer thread."""
@@ -128,8 +129,7 @@ class Database:
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
-        if self._room is not None:
-            self._room.close()
+        self._room.close()
 
     def _migrate(self) -> None:
         (seen,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -183,9 +183,8 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             for job in group:
                 self._run_in_savepoint(job)
-            if self._room is not None:
-                (pages,) = connection.execute("PRAGMA page_count").fetchone()
-                self._room.for_database(pages * self._page_bytes)
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            self._room.for_database(pages * self._page_bytes)
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             failure = _translated(error)
@@ -205,6 +204,11 @@ class Database:
             job.error = _translated(error) if isinstance(error, sqlite3.Error) else error
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
+
+
+def unreadable(error: sqlite3.Error) -> CatalogUnreadable:
+    damaged = getattr(error, "sqlite_errorcode", None) in _DAMAGED
+    return (CatalogDamaged if damaged else CatalogUnreadable)(str(error))
 
 
 def _translated(error: sqlite3.Error | OSError) -> CatalogError:

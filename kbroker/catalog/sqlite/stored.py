@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.file_names import OFFSET_JOURNALS, TRANSACTION_JOURNALS, last_name
 
-from kbroker.catalog.database import Database
-
-OFFSET_JOURNALS = ("offsets-0.journal", "offsets-1.journal")
 OFFSETS_FOLDED = "offset.journal.folded"
 """The fact that says up to which entry of the offset journal the catalog has the offsets."""
-TRANSACTION_JOURNALS = ("transactions-0.journal", "transactions-1.journal")
 TRANSACTIONS_FOLDED = "transaction.journal.folded"
 """The same of the journal of transactions."""
 
@@ -32,14 +29,7 @@ def transactions_are_stored(database: Database) -> bool:
     )
 
 
-def last_name(journals: Sequence[str]) -> str:
-    """Of the file with the number of a journal's last entry: offsets.last for offsets-0.journal."""
-    return journals[0].removesuffix(".journal").rstrip("0123456789-") + ".last"
-
-
 def _any_noted(database: Database, journals: tuple[str, ...]) -> bool:
-    if database.directory is None:
-        return False
     paths = [database.directory / name for name in (*journals, last_name(journals))]
     return any(path.exists() and path.stat().st_size for path in paths)
 

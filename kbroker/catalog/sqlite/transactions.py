@@ -14,10 +14,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kbroker.catalog import facts
-from kbroker.catalog.database import CatalogError, CatalogFull, Database
-from kbroker.catalog.journal import Journal
-from kbroker.catalog.stored import TRANSACTIONS_FOLDED
+from kbroker.catalog.errors import CatalogError, CatalogFull
+from kbroker.catalog.sqlite import facts
+from kbroker.catalog.sqlite.database import Database
+from kbroker.catalog.sqlite.journal import Journal
+from kbroker.catalog.sqlite.stored import TRANSACTIONS_FOLDED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 from kbroker.pending import Pending
 from kbroker.scheduler import Scheduler
@@ -34,7 +35,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 Row = tuple[Any, ...]
 
 
-class CatalogTransactionStore:
+class SqliteTransactionStore:
     def __init__(
         self,
         database: Database,

@@ -1,15 +1,15 @@
-"""The stores keep the same things: in memory and in the catalog."""
+"""What the group coordinator's store of every catalog keeps."""
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from kbroker.catalog.database import Database
-from kbroker.catalog.groups import CatalogGroupStore
-from kbroker.coordinators.groups.store import CommittedOffset, MemoryGroupStore, StoredGroup, TopicPartition
+from kbroker.coordinators.groups.store import CommittedOffset, StoredGroup, TopicPartition
+
+from .conftest import Reopen
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("päyments", 7)
@@ -27,33 +27,26 @@ def offset(number: int, sequence: int = 1, **fields) -> CommittedOffset:
 
 
 class Reopening:
-    """A catalog store that is closed and opened again before each load."""
+    """A store that is closed and opened again, as by a restart, before each load."""
 
-    def __init__(self, path) -> None:
-        self._path = path
-        self._open()
-
-    def _open(self) -> None:
-        self.database = Database(self._path)
-        self._store = CatalogGroupStore(self.database)
+    def __init__(self, reopen: Reopen) -> None:
+        self._reopen = reopen
+        self._store = reopen().group_store()
 
     def load(self):
-        self.database.close()
-        self._open()
+        self._store.close()
+        self._store = self._reopen().group_store()
         return self._store.load()
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
 
-@pytest.fixture(params=["memory", "catalog"])
-def store(request, tmp_path):
-    if request.param == "memory":
-        yield MemoryGroupStore()
-        return
-    store = Reopening(tmp_path / "catalog.sqlite")
+@pytest.fixture
+def store(reopen: Reopen) -> Iterator[Reopening]:
+    store = Reopening(reopen)
     yield store
-    store.database.close()
+    store.close()
 
 
 def test_an_empty_store_has_nothing(store):
@@ -123,14 +116,13 @@ def test_an_aborted_transaction_leaves_nothing(store):
     assert (stored.offsets, stored.pending_offsets) == ({}, {})
 
 
-def test_a_burst_of_commits_is_few_transactions(tmp_path):
+def test_a_burst_of_commits_is_few_transactions(catalog):
     delivered: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-    database = Database(tmp_path / "catalog.sqlite")
-    store = CatalogGroupStore(database)
-    database.start(delivered.put)
-    before = database.commits
+    store = catalog.group_store()
+    catalog.start(delivered.put)
+    before = catalog.commits
     writes = [store.commit_offsets({f"g{number}": {ORDERS: offset(number)}}) for number in range(1_000)]
     while not all(write.done for write in writes):
         delivered.get(timeout=30)()
-    assert database.commits - before < 200
-    database.close()
+    assert catalog.commits - before < 200
+    store.close()

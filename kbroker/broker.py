@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kbroker.catalog.errors import CatalogError, CatalogFull, FactConflict
 from kbroker.catalog.rows import CLUSTER_ID, TOPIC, UNCLEAN_STARTS, ConfigRow
 from kbroker.cluster.features import Features
+from kbroker.cluster.single_node import SingleNode
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
@@ -21,6 +22,7 @@ from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.long_requests import LongRequests
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
+from kbroker.topics.creation import NewTopic
 from kbroker.topics.registry import Topic, Topics
 from kbroker.transactions.producer_ids import ProducerIds
 from kbroker.transactions.writes import TransactionalWrites
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.pending import Pending
-    from kbroker.requests.context import RequestContext
     from kbroker.scheduler import Scheduler
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
@@ -66,11 +67,9 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
-        self.node_id = settings["node.id"]
-        self.rack = settings.text("broker.rack")
         stored = catalog.snapshot()
-        self.cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
-        self.unclean_starts = int(stored.facts.get(UNCLEAN_STARTS, "0"))
+        cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
+        self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
         self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
         if not logs.clean_start:
             self._raise_leader_epochs(stored.facts.get(UNCLEAN_STARTS))
@@ -88,7 +87,6 @@ class Broker:
             _ = self.groups, self.transactions  # what they know has its deadlines
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
-        self._told: set[tuple[str, tuple[str, int]]] = set()
         logs.config_source = self._log_config_of
         logs.reconfigure(directory_config(settings))  # with what was altered in an earlier run
         for row in stored.deleted_topics:
@@ -112,9 +110,6 @@ class Broker:
 
     # partitions
 
-    def leader_epoch(self, topic: Topic) -> int:
-        return self.unclean_starts + topic.leader_epoch_base
-
     def log(self, topic: Topic, partition: int) -> Log:
         """The log of an existing partition."""
         log = self.open_logs.get((topic.topic_id, partition))
@@ -122,7 +117,7 @@ class Broker:
             if not 0 <= partition < topic.partitions:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             config = self.settings.topic_config(topic.configs)
-            epoch = self.leader_epoch(topic)
+            epoch = self.cluster.leader_epoch(topic)
             log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
             self.open_logs[topic.topic_id, partition] = log
         return log
@@ -132,6 +127,11 @@ class Broker:
         if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return self.log(found, partition)
+
+    def create_topic(self, new: NewTopic) -> Pending[Topic]:
+        """Make a topic that is checked. The result comes when it is durable and visible."""
+        epoch_base = self.cluster.first_leader_epoch_base()
+        return self.topics.create(new.name, new.partitions, new.configs, epoch_base)
 
     def auto_create(self, name: str) -> Pending[Topic]:
         """Make the topic that somebody asked for, with the broker's defaults; or join who already does.
@@ -143,8 +143,7 @@ class Broker:
         if creation is None:
             if self.topics.is_reserved(name) or self._was_just_deleted(name):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            partitions = self.settings["num.partitions"]
-            creation = self.topics.create(name, partitions, {}, -self.unclean_starts)
+            creation = self.create_topic(NewTopic(name, self.settings["num.partitions"], {}))
             self._auto_creating[name] = creation
             creation.then(lambda _: self._auto_created(name))
         return creation
@@ -186,18 +185,6 @@ class Broker:
             return self.telemetry is not None
         return self.features.level(name) > 0
 
-    # where clients find us
-
-    def advertised(self, context: RequestContext) -> tuple[str, int]:
-        """The address clients on this connection are told: the configured one, else the one they used."""
-        used, port = context.local_address
-        host, port = self.settings.advertised_address(context.listener) or (used, port)
-        address = (host or used, port)
-        if (context.listener, address) not in self._told:
-            self._told.add((context.listener, address))
-            logger.info("clients on listener %s are told to connect to %s:%s", context.listener, *address)
-        return address
-
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs that were set on a group."""
         return self.dynamic_configs.configs(ResourceType.GROUP, group_id)
@@ -233,7 +220,7 @@ class Broker:
         `known`: how many unclean starts the catalog has counted. Where one more cannot be saved, nothing is
         appended until it is.
         """
-        self.unclean_starts = int(known or 0) + 1
+        self.cluster.unclean_starts = int(known or 0) + 1
         try:
             self._save_unclean_starts(known).result()
         except FactConflict as conflict:
@@ -248,11 +235,11 @@ class Broker:
             try:
                 saving.result()
             except FactConflict as conflict:
-                self.unclean_starts = int(conflict.found or 0) + 1
+                self.cluster.unclean_starts = int(conflict.found or 0) + 1
                 for (topic_id, _), log in self.open_logs.items():
                     topic = self.topics.get_by_id(topic_id)
                     if topic is not None:
-                        log.set_leader_epoch(self.leader_epoch(topic))
+                        log.set_leader_epoch(self.cluster.leader_epoch(topic))
                 self._raise_leader_epochs_later(conflict.found)
             except CatalogError:
                 self.scheduler.after(_RETRY_MS, lambda: self._raise_leader_epochs_later(known))
@@ -263,7 +250,7 @@ class Broker:
         self._save_unclean_starts(known).then(saved)
 
     def _save_unclean_starts(self, known: str | None) -> Pending[None]:
-        return self.catalog.save_fact(UNCLEAN_STARTS, str(self.unclean_starts), expected=known)
+        return self.catalog.save_fact(UNCLEAN_STARTS, str(self.cluster.unclean_starts), expected=known)
 
     def _report_strangers(self) -> None:
         """Partition directories that belong to no topic here are neither adopted nor deleted."""

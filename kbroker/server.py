@@ -86,7 +86,7 @@ class Server:
                 budget=self.budget,
                 clock=self.now_ms,
             )
-            identify(settings, self.broker.cluster_id)
+            identify(settings, self.broker.cluster.cluster_id)
         except (CatalogUnreadable, DataDirectoryError) as error:
             raise refused(settings, self._logs, error) from error
         self.requests = Requests(self.broker)

@@ -20,10 +20,9 @@ _NO_ID = bytes(16)
 
 def check_voter(broker: Broker, cluster_id: str | None, voter_id: int, directory_id: bytes) -> None:
     """Whether the request means this cluster and a voter."""
-    if cluster_id is not None and cluster_id != broker.cluster_id:
-        raise ApiError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID, f"This is cluster {broker.cluster_id}, not {cluster_id}."
-        )
+    own = broker.cluster.cluster_id
+    if cluster_id is not None and cluster_id != own:
+        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"This is cluster {own}, not {cluster_id}.")
     if voter_id < 0 or directory_id == _NO_ID:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "A voter has an id that is not negative and a directory id."

@@ -74,7 +74,7 @@ class Control:
             configs=[CreatableTopicConfig(*config) for config in (configs or {}).items()],
         )
         new = check_new_topic(broker, asked)
-        await settled(broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts))
+        await settled(broker.create_topic(new))
 
     def _requests(self) -> list[dict[str, Any]]:
         return [seen._asdict() for seen in self._faults.requests]

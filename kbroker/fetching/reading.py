@@ -150,7 +150,7 @@ class Fetching:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             log = self._broker.log(topic, asked.partition)
             if asked.current_leader_epoch >= 0:
-                leader_epochs.check(asked.current_leader_epoch, self._broker.leader_epoch(topic))
+                leader_epochs.check(asked.current_leader_epoch, self._broker.cluster.leader_epoch(topic))
             if asked.last_fetched_epoch >= 0:
                 read.diverging = _divergence(log, asked)
             if read.diverging is None:

@@ -59,10 +59,10 @@ def _check(broker: Broker, name: str, asked: ReassignablePartition) -> None:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     if not asked.replicas:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The assignment has no replica.")
-    unknown = sorted(replica for replica in asked.replicas if replica != broker.node_id)
+    unknown = sorted(replica for replica in asked.replicas if not broker.cluster.has_node(replica))
     if unknown:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"There is no broker {unknown[0]}.")
     if len(asked.replicas) > 1:
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The assignment has broker {broker.node_id} twice."
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The assignment has broker {asked.replicas[0]} twice."
         )

@@ -63,7 +63,7 @@ def _create(
         except Exception as error:
             result.resolve(_refused(new.name, error))
 
-    broker.topics.create(new.name, new.partitions, new.configs, -broker.unclean_starts).then(done)
+    broker.create_topic(new).then(done)
     return result
 
 

@@ -38,11 +38,13 @@ def handle(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint type {request.endpoint_type}.",
         )
-    host, port = broker.advertised(context)
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
-        brokers=[DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)],
+        cluster_id=broker.cluster.cluster_id,
+        controller_id=broker.cluster.controller_id(),
+        brokers=[
+            DescribeClusterBroker(node.node_id, node.host, node.port, node.rack)
+            for node in broker.cluster.nodes(context)
+        ],
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else _NOT_ASKED,
     )

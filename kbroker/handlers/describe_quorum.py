@@ -38,8 +38,10 @@ def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestConte
                 lambda topic: ResponseTopicData(topic.topic_name, lazily(topic.partitions, _unknown)),
             )
         )
-    host, port = broker.advertised(context)
-    nodes = [Node(broker.node_id, [Listener(context.listener, host, port)])]
+    nodes = [
+        Node(node.node_id, [Listener(context.listener, node.host, node.port)])
+        for node in broker.cluster.nodes(context)
+    ]
     return DescribeQuorumResponse(
         topics=[ResponseTopicData(METADATA_TOPIC, [_state(broker, context.now_ms)])],
         nodes=nodes if context.api_version >= 2 else [],
@@ -49,14 +51,14 @@ def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestConte
 def _state(broker: Broker, now_ms: int) -> ResponsePartitionData:
     log_end_offset = broker.catalog.commits
     voter = ReplicaState(
-        replica_id=broker.node_id,
+        replica_id=broker.cluster.node_id,
         log_end_offset=log_end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
     )
     return ResponsePartitionData(
-        leader_id=broker.node_id,
-        leader_epoch=broker.unclean_starts + 1,
+        leader_id=broker.cluster.controller_id(),
+        leader_epoch=broker.cluster.unclean_starts + 1,
         high_watermark=log_end_offset,
         current_voters=[voter],
     )

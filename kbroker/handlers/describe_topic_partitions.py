@@ -50,7 +50,7 @@ def handle(
             response.topics.append(_unknown(name))
             continue
         last = min(topic.partitions, first_partition + room)
-        response.topics.append(_page(broker, topic, first_partition, last))
+        response.topics.append(_page(broker, topic, first_partition, last, context))
         room -= last - first_partition
         if last < topic.partitions:
             response.next_cursor = Cursor(name, last)
@@ -70,8 +70,10 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _page(broker: Broker, topic: Topic, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
-    node_id, epoch = broker.node_id, broker.leader_epoch(topic)
+def _page(
+    broker: Broker, topic: Topic, first: int, last: int, context: RequestContext
+) -> DescribeTopicPartitionsResponseTopic:
+    cluster = broker.cluster
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -79,10 +81,10 @@ def _page(broker: Broker, topic: Topic, first: int, last: int) -> DescribeTopicP
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=partition,
-                leader_id=node_id,
-                leader_epoch=epoch,
-                replica_nodes=[node_id],
-                isr_nodes=[node_id],
+                leader_id=cluster.leader(topic, partition, context),
+                leader_epoch=cluster.leader_epoch(topic),
+                replica_nodes=cluster.replicas(topic, partition),
+                isr_nodes=cluster.replicas(topic, partition),
                 eligible_leader_replicas=[],
                 last_known_elr=[],
                 offline_replicas=[],

@@ -115,7 +115,11 @@ def _response(
             response.responses.append(topic_response)
         topic_response.partitions.append(data)
         if data.current_leader.leader_id >= 0 and not response.node_endpoints:
-            response.node_endpoints = [NodeEndpoint(broker.node_id, *broker.advertised(context))]
+            response.node_endpoints = [
+                NodeEndpoint(node.node_id, node.host, node.port)
+                for node in broker.cluster.nodes(context)
+                if node.node_id == data.current_leader.leader_id
+            ]
     return response
 
 
@@ -134,7 +138,8 @@ def _partition(
             data.log_start_offset = read.diverged_log.log_start_offset
         fenced = read.error == ErrorCode.FENCED_LEADER_EPOCH
         if fenced and read.topic is not None and context.api_version >= _LEADER_SINCE:
-            data.current_leader = LeaderIdAndEpoch(broker.node_id, broker.leader_epoch(read.topic))
+            leader = broker.cluster.leader(read.topic, read.asked.partition, context)
+            data.current_leader = LeaderIdAndEpoch(leader, broker.cluster.leader_epoch(read.topic))
         return data
     data = PartitionData(
         partition_index=read.asked.partition,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kbroker.cluster.interface import CoordinatorType
 from kbroker.errors import describe
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.find_coordinator import (
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _FIRST_BATCHED = 4
 _NO_NODE = -1
-_GROUP, _TRANSACTION, _SHARE = range(3)
 _FIRST_WITH_SHARE = 6
 _SHARE_KEY = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+\Z")
 
@@ -32,19 +32,23 @@ def handle(
     broker: Broker, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if context.api_version >= _FIRST_BATCHED else [request.key]
-    if request.key_type == _SHARE:
+    if request.key_type == CoordinatorType.SHARE:
         if context.api_version < _FIRST_WITH_SHARE:
             raise ApiError(ErrorCode.INVALID_REQUEST, "share partitions need version 6")
         if not all(map(_SHARE_KEY.match, keys)):
             raise ApiError(ErrorCode.INVALID_REQUEST, "a share partition is called group:topic id:partition")
-    elif request.key_type not in (_GROUP, _TRANSACTION):
+    elif request.key_type not in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no key type {request.key_type}")
-    host, port = broker.advertised(context)
+    kind = CoordinatorType(request.key_type)
     if context.api_version < _FIRST_BATCHED:
-        return FindCoordinatorResponse(node_id=broker.node_id, host=host, port=port)
-    return FindCoordinatorResponse(
-        coordinators=lazily(keys, lambda key: Coordinator(key, broker.node_id, host, port))
-    )
+        node = broker.cluster.coordinator(kind, request.key, context)
+        return FindCoordinatorResponse(node_id=node.node_id, host=node.host, port=node.port)
+
+    def coordinator(key: str) -> Coordinator:
+        node = broker.cluster.coordinator(kind, key, context)
+        return Coordinator(key, node.node_id, node.host, node.port)
+
+    return FindCoordinatorResponse(coordinators=lazily(keys, coordinator))
 
 
 def refuse(

@@ -44,5 +44,5 @@ def _names(broker: Broker, type_: ResourceType) -> list[str]:
     if type_ is ResourceType.TOPIC:
         return broker.topics.names()
     if type_ in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        return [str(broker.node_id)]
+        return [str(broker.cluster.node_id)]
     return broker.dynamic_configs.names(type_)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.metadata import (
     MetadataRequest,
@@ -47,16 +47,15 @@ def handle(
             return _refused(asked, ErrorCode.INVALID_REQUEST)
         if any(topic.name is None and topic.topic_id == _NO_ID for topic in asked):
             return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
-    host, port = broker.advertised(context)
     response = MetadataResponse(
-        brokers=[MetadataResponseBroker(broker.node_id, host, port, broker.rack)],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        brokers=[MetadataResponseBroker(*node) for node in broker.cluster.nodes(context)],
+        cluster_id=broker.cluster.cluster_id,
+        controller_id=broker.cluster.controller_id(),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     if asked is None or (not asked and context.api_version == 0):
-        response.topics = lazily(list(broker.topics), lambda topic: _known(broker, topic, request))
+        response.topics = lazily(list(broker.topics), lambda topic: _known(broker, topic, request, context))
         return response
     topics = yield from each(_once(broker, asked), lambda topic: _topic(broker, topic, request, context))
 
@@ -101,16 +100,16 @@ def _topic(
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id
             )
-        return _known(broker, topic, request)
+        return _known(broker, topic, request, context)
     name = asked.name or ""
     topic = broker.topics.get(name)
     if topic is not None:
-        return _known(broker, topic, request)
+        return _known(broker, topic, request, context)
     try:
         check_name(name)
         if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(broker)):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return _create(broker, name, request)
+        return _create(broker, name, request, context)
     except ApiError as error:
         return _unknown(name, error)
 
@@ -121,36 +120,36 @@ def _may_create(broker: Broker) -> bool:
     return bool(settings["auto.create.topics.enable"] and settings["default.replication.factor"] == 1)
 
 
-def _create(broker: Broker, name: str, request: MetadataRequest) -> Pending[MetadataResponseTopic]:
-    result: Pending[MetadataResponseTopic] = Pending()
-
-    def done(creation: Pending[Topic]) -> None:
-        try:
-            result.resolve(_known(broker, creation.result(), request))
-        except Exception as error:
-            result.resolve(_unknown(name, error))
-
-    broker.auto_create(name).then(done)
-    return result
+def _create(
+    broker: Broker, name: str, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic | Pending[MetadataResponseTopic]:
+    return mapped(
+        broker.auto_create(name),
+        lambda topic: _known(broker, topic, request, context),
+        lambda error: _unknown(name, error),
+    )
 
 
 def _unknown(name: str, error: Exception) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=describe(error)[0], name=name)
 
 
-def _known(broker: Broker, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
-    node_id, epoch, none = broker.node_id, broker.leader_epoch(topic), ErrorCode.NONE
-    replicas = [node_id]
+def _known(
+    broker: Broker, topic: Topic, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic:
+    cluster, none = broker.cluster, ErrorCode.NONE
+    epoch = cluster.leader_epoch(topic)
+
+    def partition(index: int) -> MetadataResponsePartition:
+        replicas = cluster.replicas(topic, index)
+        leader = cluster.leader(topic, index, context)
+        return MetadataResponsePartition(none, index, leader, epoch, replicas, replicas, [])
+
     result = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=lazily(
-            range(topic.partitions),
-            lambda partition: MetadataResponsePartition(
-                none, partition, node_id, epoch, replicas, replicas, []
-            ),
-        ),
+        partitions=lazily(range(topic.partitions), partition),
     )
     if request.include_topic_authorized_operations:
         result.topic_authorized_operations = TOPIC_OPERATIONS

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: UnregisterBrokerRequest, context: RequestContext
 ) -> UnregisterBrokerResponse:
-    if request.broker_id == broker.node_id:
+    if broker.cluster.has_node(request.broker_id):
         return UnregisterBrokerResponse(error_message="")
     return UnregisterBrokerResponse(
         error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
-        error_message=f"There is no broker {request.broker_id}, only broker {broker.node_id}.",
+        error_message=f"There is no broker {request.broker_id}, only broker {broker.cluster.node_id}.",
     )

@@ -103,6 +103,6 @@ def check_assignments(broker: Broker, assignments: Sequence[Assignment]) -> None
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition has no replica.")
         if len(set(replicas)) != len(replicas):
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition has a broker twice.")
-        unknown = [replica for replica in replicas if replica != broker.node_id]
+        unknown = [replica for replica in replicas if not broker.cluster.has_node(replica)]
         if unknown:
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"There is no broker {unknown[0]}.")

@@ -110,7 +110,7 @@ class TransactionMarkers:
                 transaction.producer_id,
                 transaction.producer_epoch,
                 commit=transaction.commits,
-                coordinator_epoch=self._broker.unclean_starts,
+                coordinator_epoch=self._broker.cluster.unclean_starts,
                 now_ms=now_ms,
                 transaction_version=transaction.transaction_version,
             )

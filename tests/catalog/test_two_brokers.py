@@ -54,7 +54,7 @@ def refusal(result: Pending[Any]) -> ErrorCode:
 
 
 def test_both_belong_to_the_cluster(catalog: Catalog) -> None:
-    assert start(catalog).cluster_id == start(catalog).cluster_id
+    assert start(catalog).cluster.cluster_id == start(catalog).cluster.cluster_id
 
 
 def test_a_name_is_taken_though_its_topic_is_not_known_here(catalog: Catalog) -> None:
@@ -143,7 +143,7 @@ class Interrupted(MemoryCatalog):
 
 def test_of_two_cluster_ids_the_first_one_counts() -> None:
     other = Interrupted(CLUSTER_ID, lambda catalog: _now(catalog.save_fact(CLUSTER_ID, "x", expected=None)))
-    assert start(other).cluster_id == "x"
+    assert start(other).cluster.cluster_id == "x"
 
 
 def _count_one(catalog: Catalog) -> None:
@@ -153,9 +153,9 @@ def _count_one(catalog: Catalog) -> None:
 
 def test_two_unclean_starts_at_a_time_are_two() -> None:
     catalog = Interrupted(UNCLEAN_STARTS, _count_one)
-    assert start(catalog, UncleanDirectory()).unclean_starts == 2
+    assert start(catalog, UncleanDirectory()).cluster.unclean_starts == 2
     assert catalog.snapshot().facts[UNCLEAN_STARTS] == "2"
-    assert start(catalog, UncleanDirectory()).unclean_starts == 3
+    assert start(catalog, UncleanDirectory()).cluster.unclean_starts == 3
 
 
 class UncleanDirectory(MemoryDirectory):
@@ -180,10 +180,10 @@ def test_an_unclean_start_that_is_counted_late_gives_the_logs_its_epoch() -> Non
     broker = start(catalog, UncleanDirectory(), scheduler)
     topic = broker.topics.create("orders", 1, {}, 0).result()
     log = broker.log(topic, 0)
-    assert (broker.unclean_starts, log.leader_epoch) == (1, 1)
+    assert (broker.cluster.unclean_starts, log.leader_epoch) == (1, 1)
     (retry,) = scheduler.waiting
     retry()
-    assert (broker.unclean_starts, log.leader_epoch) == (2, 2)
+    assert (broker.cluster.unclean_starts, log.leader_epoch) == (2, 2)
     assert catalog.snapshot().facts[UNCLEAN_STARTS] == "2"
 
 

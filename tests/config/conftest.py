@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kbroker.catalog.memory import MemoryCatalog
+from kbroker.cluster.single_node import SingleNode
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.settings import Settings
 from kbroker.pending import Pending
@@ -49,7 +50,7 @@ def catalog_with(*rows: tuple[int, str, str, str]) -> MemoryCatalog:
 class FakeBroker:
     def __init__(self, settings: Settings | None = None, catalog: MemoryCatalog | None = None) -> None:
         self.settings = settings or Settings.load()
-        self.node_id = self.settings["node.id"]
+        self.cluster = SingleNode(self.settings, "cluster", 0)
         self.topics = Topics("orders", "payments")
         self.catalog = catalog or MemoryCatalog()
         self.dynamic_configs = DynamicConfigs(

@@ -16,7 +16,7 @@ def test_the_cluster_is_this_broker_at_the_address_the_client_used(cluster, vers
     response = cluster.send(DescribeClusterRequest(), version)
     assert response.error_code == ErrorCode.NONE
     assert response.error_message is None
-    assert response.cluster_id == cluster.broker.cluster_id
+    assert response.cluster_id == cluster.broker.cluster.cluster_id
     assert response.controller_id == 4
     assert response.brokers == [DescribeClusterBroker(4, "127.0.0.1", 19092, "shelf")]
 

@@ -15,7 +15,7 @@ from kbroker.protocol.messages.fetch import (
 @pytest.fixture
 def fetch(cluster):
     topic = cluster.create("t")
-    cluster.broker.unclean_starts = 3
+    cluster.broker.cluster.unclean_starts = 3
     cluster.broker.find_log("t", 0).set_leader_epoch(3)
 
     def fetch(current_leader_epoch: int, version: int):

@@ -35,7 +35,9 @@ def test_the_quorum_does_not_change(
 
 
 def test_a_voter_needs_an_endpoint_for_controllers(cluster: Cluster) -> None:
-    request = AddRaftVoterRequest(cluster.broker.cluster_id, 1000, 2, SOME_ID, [Listener("X", "h", 1)])
+    request = AddRaftVoterRequest(
+        cluster.broker.cluster.cluster_id, 1000, 2, SOME_ID, [Listener("X", "h", 1)]
+    )
     answer = cluster.send(request, 1)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert "CONTROLLER" in answer.error_message

@@ -14,7 +14,7 @@ from kbroker.handlers import list_groups
 from kbroker.pending import Pending
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from kbroker.requests import dispatch
+from kbroker.requests import endpoint
 from kbroker.server import Server
 from tests.support.raw_client import Closed, RawClient
 
@@ -43,7 +43,7 @@ def test_whoever_is_settled_behind_it_gets_an_answer(
         return answer
 
     monkeypatch.setattr(list_groups, "handle", handle)
-    monkeypatch.setattr(dispatch, "_endpoints", {})
+    monkeypatch.setattr(endpoint, "_endpoints", {})
 
     async def scenario() -> None:
         async with serving() as server:

@@ -1,0 +1,54 @@
+"""Who is who in the cluster, as a broker tells its clients: nodes, leaders, replicas, coordinators.
+
+Every answer that names a broker asks here. What is told depends on the listener that the client uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kbroker.requests.context import RequestContext
+    from kbroker.topics.registry import Topic
+
+
+class Node(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class CoordinatorType(IntEnum):
+    """What FindCoordinator can ask for."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class Cluster(Protocol):
+    cluster_id: str
+    node_id: int  # of this broker
+
+    def nodes(self, context: RequestContext) -> Sequence[Node]:
+        """The brokers that this client may connect to."""
+        ...
+
+    def controller_id(self) -> int: ...
+
+    def has_node(self, node_id: int) -> bool: ...
+
+    def leader(self, topic: Topic, partition: int, context: RequestContext) -> int:
+        """The node that this client shall send its requests for a partition to."""
+        ...
+
+    def replicas(self, topic: Topic, partition: int) -> list[int]: ...
+
+    def leader_epoch(self, topic: Topic) -> int: ...
+
+    def coordinator(self, kind: CoordinatorType, key: str, context: RequestContext) -> Node:
+        """Who coordinates a group or a transactional id."""
+        ...

@@ -55,15 +55,20 @@ class Background:
 
     def __init__(self, job: runner.Runner) -> None:
         self._job = job
+        self.progress: list[Progress] = []
+        """What each query has done so far; empty at first."""
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._job.run(pause_seconds=0.05)
+            self._job.run(self._look, pause_seconds=0.05)
         except BaseException as error:
             self._error = error
+
+    def _look(self, progress: list[Progress]) -> None:
+        self.progress = progress
 
     def stop(self) -> None:
         self._job.stop()

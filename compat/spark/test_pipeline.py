@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from compat.conftest import Server
 from compat.spark.jobs import Job
 from compat.spark.topics import Topic
 from kbroker.pipeline import kafka_client, plan, replay, status
@@ -41,7 +40,7 @@ NOT_REJECTING = SOURCE.replace("    dead_letter: {topic}.rejected\n", "")
 
 
 def test_bronze_silver_gold_with_dead_letters_progress_and_status(
-    job: Job, new_topic: NewTopic, source: Callable[..., Any], admin_of: Any, kafka_server: Server
+    job: Job, new_topic: NewTopic, source: Callable[..., Any]
 ) -> None:
     topic = new_topic(2)
     topic.produce([*orders(1, 2, 3), "{broken", None], headers=[("h", b"1")])
@@ -100,13 +99,7 @@ sinks:
         assert {name: each.lag for name, each in statuses.items()} == dict.fromkeys(statuses, 0)
         topic.produce(orders(6))
         assert status.status(pipeline, client)[0].lag == 1
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    (answer,) = admin_of(kafka_server).list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(f"{topic}.bronze")]
-    ).values()  # fmt: skip
-    offsets = {part.partition: part.offset for part in answer.result(60).topic_partitions}
-    assert offsets == {0: 5, 1: 3}
+    assert topic.committed(f"{topic}.bronze") == {0: 5, 1: 3}
 
     again = job.run(text)
     assert again["bronze"].rows == 9

@@ -71,6 +71,33 @@ def test_status_beside_a_running_pipeline(job: Job, new_topic: NewTopic) -> None
         running.stop()
 
 
+def test_counts_go_on_after_a_pause(job: Job, new_topic: NewTopic) -> None:
+    """A query that waits for records reports, too; what comes then is counted, and committed at the end."""
+    topic = new_topic()
+    topic.produce([*rows(range(6)), "{broken"])
+    head = f"progress_group: {topic}\n"
+    text = head + SOURCE.format(topic=topic) + "sinks:\n  out: {from: rows, delta: ./out}\n"
+    running = job.start(text)
+
+    def counted() -> list[tuple[int, int]]:
+        return [(each.rows, each.rejected) for each in running.progress]
+
+    def waiting() -> bool:
+        return any(each.heard > each.timestamp > "" for each in running.progress)
+
+    try:
+        eventually(waiting, seconds=60)
+        assert counted() == [(7, 1)]
+        topic.produce([*rows(range(6, 10)), "{broken"])
+        eventually(counted, lambda found: found == [(12, 2)], 60)
+    finally:
+        running.stop()
+    assert topic.committed(f"{topic}.out") == {0: 12}
+    topic.produce(rows(range(10, 13)))
+    job.run(text)
+    assert topic.committed(f"{topic}.out") == {0: 15}
+
+
 def watched_lags(job: Job, change: Callable[[], None]) -> tuple[int, int]:
     """What `status --watch` shows before and after a change; Ctrl-C ends it."""
     command = [sys.executable, "-m", "kbroker", "pipeline", "status", job.file, "--watch", "--json"]

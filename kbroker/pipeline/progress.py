@@ -1,6 +1,7 @@
 """What each query has done: Spark's progress reports, kept in the state directory.
 
-Invariant: a batch is counted once, whatever the number of reports and restarts.
+Invariant: a batch is counted once, whatever the number of reports and restarts. A query that waits for
+records reports, too, under the number of the batch that comes next: such a report counts nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kbroker.pipeline.state import State, parse_offsets
+from kbroker.pipeline.state import State, parse_offsets, slowest
 from kbroker.pipeline.views import REJECTED
 
 Offsets = dict[str, dict[int, int]]
@@ -28,6 +29,8 @@ class Progress:
     rows_per_second: float = 0.0
     offsets: Offsets = field(default_factory=dict)
     latest: Offsets = field(default_factory=dict)
+    heard: str = ""
+    """When the newest report was made, in this process."""
 
     @classmethod
     def load(cls, state: State, query: str) -> Progress:
@@ -43,30 +46,33 @@ class Progress:
         )
 
     def take(self, reports: Iterable[Mapping[str, Any]]) -> bool:
-        """Add Spark's newest reports; says whether anything is new."""
+        """Add Spark's newest reports; says whether the query was heard of since the last look."""
         news = False
         for report in reports:
+            if str(report["timestamp"]) > self.heard:
+                self.heard = str(report["timestamp"])
+                news = True
             self._take_offsets(report)
-            if report["batchId"] <= self.batch:
-                continue
-            self.batch = int(report["batchId"])
-            self.timestamp = str(report["timestamp"])
-            count = int(report["numInputRows"])
-            if count:
-                self.last_rows = count
-                self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
-            self.rows += count
-            for metrics in (report.get("observedMetrics") or {}).values():
-                self.rejected += int(_metric(metrics, REJECTED))
-            news = True
+            if report["batchId"] > self.batch and not _idle(report):
+                self._take_batch(report)
         return news
 
+    def _take_batch(self, report: Mapping[str, Any]) -> None:
+        self.batch = int(report["batchId"])
+        self.timestamp = str(report["timestamp"])
+        count = int(report["numInputRows"])
+        if count:
+            self.last_rows = count
+            self.rows_per_second = float(report.get("processedRowsPerSecond") or 0.0)
+        self.rows += count
+        for metrics in (report.get("observedMetrics") or {}).values():
+            self.rejected += int(_metric(metrics, REJECTED))
+
     def _take_offsets(self, report: Mapping[str, Any]) -> None:
-        for source in report.get("sources") or ():
-            for topic, partitions in parse_offsets(source.get("endOffset")).items():
-                self.offsets[topic] = partitions
-            for topic, partitions in parse_offsets(source.get("latestOffset")).items():
-                self.latest[topic] = partitions
+        sources = report.get("sources") or ()
+        self.offsets |= slowest(parse_offsets(source.get("endOffset")) for source in sources)
+        for source in sources:
+            self.latest |= parse_offsets(source.get("latestOffset"))
 
     @property
     def behind(self) -> int:
@@ -94,6 +100,12 @@ def lag(offsets: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     )
+
+
+def _idle(report: Mapping[str, Any]) -> bool:
+    """Whether Spark looked for records and ran no batch."""
+    durations = report.get("durationMs") or {}
+    return "latestOffset" in durations and "addBatch" not in durations
 
 
 def _metric(metrics: Any, name: str) -> int:

@@ -18,7 +18,7 @@ from kbroker.pipeline import decoding, failures, graph, kafka_client, sinks, vie
 from kbroker.pipeline.committing import Committer
 from kbroker.pipeline.durations import milliseconds
 from kbroker.pipeline.errors import PipelineError
-from kbroker.pipeline.kafka_client import KafkaClient
+from kbroker.pipeline.kafka_client import KafkaClient, Offsets
 from kbroker.pipeline.progress import Progress
 from kbroker.pipeline.spec import Pipeline, Sink, Source, Trigger
 from kbroker.pipeline.state import State
@@ -59,9 +59,10 @@ class Query:
             except Exception as error:
                 self._failed(error, now, retry_seconds)
             return
+        active = self._running.isActive  # before the reports: one that ends meanwhile has its last one there
         if self.progress.take(self._reports(self._running)):
             self._failing_since, self._pause = None, 1.0
-        if self._running.isActive:
+        if active:
             return
         reason = self._running.exception()
         self._running = None
@@ -137,7 +138,13 @@ class Runner:
     def _finish(self, queries: list[Query], committer: Committer) -> None:
         for query in queries:
             query.stop()
-        self._keep(queries, committer)
+            query.progress.save(self._state)
+        committer.finish({query.name: self._written(query) for query in queries})
+
+    def _written(self, query: Query) -> Offsets:
+        """What is in the table by the checkpoint: also what no report of this run told of."""
+        committed = self._state.committed(query.name) if self._state.local else None
+        return committed.offsets if committed else query.progress.offsets
 
     def _queries(self) -> Iterator[Query]:
         for sink in self.pipeline.sinks.values():

@@ -15,7 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,17 +103,20 @@ def parse_offsets(text: str | dict[str, Any] | None) -> dict[str, dict[int, int]
     }
 
 
+def slowest(read: Iterable[dict[str, dict[int, int]]]) -> dict[str, dict[int, int]]:
+    """How far a query is: of a topic that it reads twice, as far as the slower reader."""
+    found: dict[str, dict[int, int]] = {}
+    for offsets in read:
+        for topic, partitions in offsets.items():
+            known = found.setdefault(topic, {})
+            for partition, offset in partitions.items():
+                known[partition] = min(offset, known.get(partition, offset))
+    return found
+
+
 def _offsets(text: str) -> dict[str, dict[int, int]]:
     """An `offsets/N` file: a version, metadata, then one line per source ("-": nothing yet)."""
-    found: dict[str, dict[int, int]] = {}
-    for line in text.splitlines()[2:]:
-        if line.startswith("{"):
-            for topic, partitions in parse_offsets(line).items():
-                known = found.setdefault(topic, {})
-                for partition, offset in partitions.items():
-                    # A topic read twice by one query has got as far as its slower reader.
-                    known[partition] = min(offset, known.get(partition, offset))
-    return found
+    return slowest(parse_offsets(line) for line in text.splitlines()[2:] if line.startswith("{"))
 
 
 def _batches(directory: Path) -> set[int]:

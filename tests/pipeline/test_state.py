@@ -50,6 +50,7 @@ def report(batch: int, rows: int, end: int, rejected: int = 0) -> dict[str, obje
         "timestamp": "2026-01-01T00:00:00.000Z",
         "numInputRows": rows,
         "processedRowsPerSecond": 10.0,
+        "durationMs": {"latestOffset": 3, "addBatch": 50, "triggerExecution": 60},
         "sources": [{"endOffset": json.dumps({"t": {"0": end}}), "latestOffset": {"t": {"0": 30}}}],
         "observedMetrics": {"orders": {"rows": rows, "rejected": rejected}},
     }
@@ -64,6 +65,25 @@ def test_a_batch_is_counted_once_over_reports_and_restarts(tmp_path: Path) -> No
     again = Progress.load(state, "out")
     assert again.take([report(1, 5, 15), report(2, 5, 20, rejected=1)])
     assert (again.rows, again.rejected, again.batch, again.behind) == (20, 3, 2, 10)
+
+
+def test_a_report_of_a_query_that_waits_does_not_stand_for_the_batch_that_comes_next() -> None:
+    progress = Progress("out")
+    waiting = {**report(1, 0, 10), "durationMs": {"latestOffset": 3, "triggerExecution": 4}}
+    waiting["timestamp"] = "2026-01-01T00:00:10.000Z"
+    assert progress.take([report(0, 10, 10)])
+    assert progress.take([waiting]), "the query was heard of"
+    assert not progress.take([waiting])
+    assert (progress.batch, progress.timestamp) == (0, "2026-01-01T00:00:00.000Z")
+    progress.take([{**report(1, 5, 15, rejected=1), "timestamp": "2026-01-01T00:00:20.000Z"}])
+    assert (progress.rows, progress.rejected, progress.batch) == (15, 1, 1)
+
+
+def test_a_topic_that_a_query_reads_twice_is_as_far_as_its_slower_reader() -> None:
+    progress = Progress("out")
+    sources = [{"endOffset": {"t": {"0": 7, "1": 2}}}, {"endOffset": {"t": {"0": 5, "1": 3}}}]
+    progress.take([{**report(0, 10, 10), "sources": sources}])
+    assert progress.offsets == {"t": {0: 5, 1: 2}}
 
 
 def test_an_empty_batch_keeps_the_last_speed() -> None:

@@ -78,7 +78,9 @@ class Background:
             raise self._error
 
 
-def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
+def pipeline_command(
+    *arguments: object, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """`kbroker pipeline …` to its end, which is a good one."""
     done = subprocess.run(
         [sys.executable, "-m", "kbroker", "pipeline", *map(str, arguments)],
@@ -86,6 +88,8 @@ def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         timeout=240,
+        cwd=cwd,
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done

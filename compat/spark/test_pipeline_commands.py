@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from compat.harness.waiting import eventually
 from compat.spark.jobs import SMALL_AND_SHORT, Job, JobProcess, pipeline_command
@@ -168,3 +171,15 @@ def test_replay_killed_in_the_middle_and_run_again(
     job.run(text)
     for name in ("appended", "upserted"):
         assert job.rows(name, "id") == [*back, (400,)]
+
+
+def test_the_demo_leaves_nothing_behind_and_names_no_path_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    done = pipeline_command("demo", "--orders", "200", cwd=here, TMPDIR=str(temporary))
+    assert "Revenue per hour" in done.stdout
+    assert list(here.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+    assert str(temporary) not in done.stdout + done.stderr

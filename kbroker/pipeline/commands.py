@@ -61,13 +61,15 @@ def replay_range(pipeline: Pipeline, start: str, end: str, names: list[str] | No
 
 def run_demo(directory: Path | None, count: int) -> int:
     _prepare()
-    with ExitStack() as stack:
-        if directory is None:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kbroker-demo-")))
-        elif directory.exists() and any(directory.iterdir()):
-            raise PipelineError(f"{directory} is not empty")
-        directory.mkdir(parents=True, exist_ok=True)
-        demo.demo(directory.absolute(), count, _say)
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="kbroker-demo-", ignore_cleanup_errors=True) as passing:
+            demo.demo(Path(passing), count, _say, kept=False)
+        _say("\nNothing is left of it; --keep DIR keeps the file, the topic and the tables.")
+        return 0
+    if directory.exists() and any(directory.iterdir()):
+        raise PipelineError(f"{directory} is not empty")
+    directory.mkdir(parents=True, exist_ok=True)
+    demo.demo(directory.absolute(), count, _say, kept=True)
     return 0
 
 

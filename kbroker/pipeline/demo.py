@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).with_name("example.yml")
 
 
-def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
-    """Everything it makes is in `directory`."""
+def demo(directory: Path, count: int, say: Callable[[str], None], *, kept: bool) -> None:
+    """Everything it makes is in `directory`, whose paths are shown if it is `kept`."""
     from kbroker.testing import KafkaBroker
 
     say("1. starting Spark (some seconds)")
@@ -36,14 +36,14 @@ def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
             invalid = _send(broker.bootstrap_servers, count)
             file = directory / "pipeline.yml"
             file.write_text(_adapted(EXAMPLE.read_text(), broker.bootstrap_servers))
-            say(f"4. running {file}: orders → bronze → silver → gold")
+            say(f"4. running {file if kept else 'the example'}: orders → bronze → silver → gold")
             display = Display()
             pipeline = runner.once(reading.load(file))
             display.close(runner.Runner(pipeline, spark).run(display))
             say("")
             say(_revenue(spark, directory / "tables" / "gold_hourly_revenue"))
             say("")
-            say(_tables(spark, directory / "tables"))
+            say(_tables(spark, directory / "tables", kept=kept))
             say("")
             say(_rejections(broker, invalid))
     finally:
@@ -89,12 +89,12 @@ def _revenue(spark: SparkSession, path: Path) -> str:
     )
 
 
-def _tables(spark: SparkSession, directory: Path) -> str:
+def _tables(spark: SparkSession, directory: Path, *, kept: bool) -> str:
     found = [
-        (path.name, spark.read.format("delta").load(str(path)).count(), str(path))
+        (path.name, spark.read.format("delta").load(str(path)).count(), *([str(path)] if kept else []))
         for path in sorted(directory.iterdir())
     ]
-    return table(("table", "rows", "where"), found)
+    return table(("table", "rows", *(["where"] if kept else [])), found)
 
 
 def _rejections(broker: KafkaBroker, invalid: int) -> str:

@@ -5,9 +5,13 @@ Under spark-submit the session that it prepared is taken as it is; only Delta's 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib.util
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,9 +71,29 @@ def create_session(name: str, settings: Mapping[str, str] | None = None) -> Spar
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         more = [path for path in chosen.pop("spark.jars", "").split(",") if path]
         chosen = {**LOCAL, **chosen, "spark.jars": ",".join([*map(str, jars.provide()), *more])}
+        chosen.setdefault("spark.sql.warehouse.dir", _warehouse())
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _remove_artifacts(session)
+    return session
+
+
+def _warehouse() -> str:
+    """Where Spark makes the directory of a database that no pipeline has: not the working directory."""
+    directory = tempfile.mkdtemp(prefix="kbroker-spark-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+def _remove_artifacts(session: SparkSession) -> None:
+    """Remove the empty directory `artifacts` that Spark 4.0 makes in the working directory."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, OSError):
+        made = Path(session._jsparkSession.artifactManager().artifactPath().toString()).parent
+        made.rmdir()
+        made.parent.rmdir()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kbroker.pipeline import demo, kafka_client, plan, replay, runner
 from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.live import Display
+from kbroker.pipeline.ranges import Range
 from kbroker.pipeline.render import table
 from kbroker.pipeline.session import create_session, require_spark
 from kbroker.pipeline.state import State
@@ -45,7 +46,7 @@ def run(pipeline: Pipeline, *, once: bool = False, dry_run: bool = False) -> int
 
 def replay_range(pipeline: Pipeline, start: str, end: str, names: list[str] | None) -> int:
     _prepare()
-    wanted = replay.Range(replay.parse_time(start), replay.parse_time(end))
+    wanted = Range(replay.parse_time(start), replay.parse_time(end))
     if wanted.start_ms >= wanted.end_ms:
         raise PipelineError("--from is before --to")
     chosen = replay.choose(pipeline, names)  # before Spark, as are the lock and the connection

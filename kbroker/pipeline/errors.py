@@ -27,6 +27,10 @@ class KafkaUnreachable(PipelineError):
     exit_code = UNREACHABLE
 
 
+class NotReplayable(PipelineError):
+    """Of one sink; known only when Spark has analysed its rows."""
+
+
 class SpecError(PipelineError):
     """The declared file has errors: each a line and a sentence."""
 

@@ -10,7 +10,7 @@ from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.spec import Deduplicate, Join, Sql, Step, Watermark, Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -49,12 +49,18 @@ def _frame(spark: SparkSession, step: Step) -> DataFrame:
     return with_watermark(_joined(spark, action), step.watermark)
 
 
+def window_of(action: Window) -> Column:
+    """The window, or the windows, of a row."""
+    from pyspark.sql import functions as F
+
+    return F.window(F.col(action.time), action.size, action.slide)
+
+
 def _window(frame: DataFrame, action: Window) -> DataFrame:
     from pyspark.sql import functions as F
 
-    window = F.window(F.col(action.time), action.size, action.slide)
     aggregates = [F.expr(text).alias(name) for name, text in action.aggregate.items()]
-    grouped = frame.groupBy(window.alias("window"), *action.group_by).agg(*aggregates)
+    grouped = frame.groupBy(window_of(action).alias("window"), *action.group_by).agg(*aggregates)
     return grouped.select(
         F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"),
         *action.group_by, *action.aggregate,

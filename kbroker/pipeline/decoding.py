@@ -58,23 +58,30 @@ def dead_letters(decoded: DataFrame, source: Source, pipeline: str) -> DataFrame
     """Rejected records as they were, with the reason and their origin as more headers."""
     from pyspark.sql import functions as F
 
+    return letters(decoded.where("_reason is not null"), source, pipeline, F.col("_reason"))
+
+
+def letters(records: DataFrame, source: Source, pipeline: str, reason: Column, **more: Column) -> DataFrame:
+    """Records of a decoded frame as they were, with the reason, their origin and `more` as headers."""
+    from pyspark.sql import functions as F
+
     def header(name: str, value: Column) -> Column:
         text = value.cast("string").cast("binary")
         return F.struct(F.lit(_PREFIX + name).alias("key"), text.alias("value"))
 
     added = F.array(
-        header("reason", F.col("_reason")),
+        header("reason", reason),
         header("pipeline", F.lit(pipeline)),
         header("source", F.lit(source.name)),
         header("topic", F.col("topic")),
         header("partition", F.col("partition")),
         header("offset", F.col("offset")),
         header("timestamp", F.unix_millis(F.col("timestamp"))),
+        *(header(name, value) for name, value in more.items()),
     )
     empty = F.array().cast("array<struct<key:string,value:binary>>")
     headers = F.concat(F.coalesce(F.col("headers"), empty), added)
-    rejected = decoded.where("_reason is not null")
-    return rejected.select("key", "value", headers.alias("headers"))
+    return records.select("key", "value", headers.alias("headers"))
 
 
 def _parsed(decode: Decode, schema: str | None) -> Column:

@@ -27,6 +27,12 @@ class KafkaUnreachable(PipelineError):
     exit_code = UNREACHABLE
 
 
+class FileProblem(PipelineError):
+    """Something is wrong with the declared file that only Spark could tell."""
+
+    exit_code = FOUND
+
+
 class NotReplayable(PipelineError):
     """Of one sink; known only when Spark has analysed its rows."""
 

@@ -25,12 +25,23 @@ class Progress:
     timestamp: str = ""
     rows: int = 0
     rejected: int = 0
+    late_rows: int = 0
+    """Behind the watermark, so that a deduplication or a join left them out."""
+    late_groups: int = 0
+    """Groups of such rows that an aggregation left out: of rows of one window and key in one batch, Spark
+    counts one."""
+    late_letters: int = 0
+    """Late records that were sent to a dead-letter topic."""
+    late_handled: int | None = None
+    """The last batch whose late records were sent; None where they are not sent."""
     last_rows: int = 0
     rows_per_second: float = 0.0
     offsets: Offsets = field(default_factory=dict)
     latest: Offsets = field(default_factory=dict)
     heard: str = ""
     """When the newest report was made, in this process."""
+    dropped: dict[int, int] | None = None
+    """By batch, where someone takes them from here: what was left out as late."""
 
     @classmethod
     def load(cls, state: State, query: str) -> Progress:
@@ -41,6 +52,10 @@ class Progress:
             timestamp=kept.get("timestamp", ""),
             rows=kept.get("rows", 0),
             rejected=kept.get("rejected", 0),
+            late_rows=kept.get("late_rows", 0),
+            late_groups=kept.get("late_groups", 0),
+            late_letters=kept.get("late_letters", 0),
+            late_handled=kept.get("late_handled"),
             last_rows=kept.get("last_rows", 0),
             rows_per_second=kept.get("rows_per_second", 0.0),
         )
@@ -67,6 +82,19 @@ class Progress:
         self.rows += count
         for metrics in (report.get("observedMetrics") or {}).values():
             self.rejected += int(_metric(metrics, REJECTED))
+        self._take_late(report)
+
+    def _take_late(self, report: Mapping[str, Any]) -> None:
+        dropped = 0
+        for operator in report.get("stateOperators") or ():
+            count = int(operator.get("numRowsDroppedByWatermark") or 0)
+            dropped += count
+            if operator.get("operatorName") == "stateStoreSave":
+                self.late_groups += count
+            else:
+                self.late_rows += count
+        if self.dropped is not None:
+            self.dropped[self.batch] = dropped
 
     def _take_offsets(self, report: Mapping[str, Any]) -> None:
         sources = report.get("sources") or ()
@@ -79,6 +107,12 @@ class Progress:
         """Records that were there at the last report and are not written yet."""
         return lag(self.offsets, self.latest)
 
+    @property
+    def late(self) -> str:
+        """What was left out as late, in words; "" if nothing was."""
+        counts = ((self.late_rows, "rows"), (self.late_groups, "groups"), (self.late_letters, "sent"))
+        return ", ".join(f"{count:,} {what}" for count, what in counts if count)
+
     def save(self, state: State) -> None:
         state.write_progress(
             self.query,
@@ -87,6 +121,10 @@ class Progress:
                 "timestamp": self.timestamp,
                 "rows": self.rows,
                 "rejected": self.rejected,
+                "late_rows": self.late_rows,
+                "late_groups": self.late_groups,
+                "late_letters": self.late_letters,
+                "late_handled": self.late_handled,
                 "last_rows": self.last_rows,
                 "rows_per_second": self.rows_per_second,
             },

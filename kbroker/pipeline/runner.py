@@ -19,6 +19,7 @@ from kbroker.pipeline.committing import Committer
 from kbroker.pipeline.durations import milliseconds
 from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.kafka_client import KafkaClient, Offsets
+from kbroker.pipeline.late import LateLetters
 from kbroker.pipeline.progress import Progress
 from kbroker.pipeline.spec import Pipeline, Sink, Source, Trigger
 from kbroker.pipeline.state import State
@@ -119,12 +120,15 @@ class Runner:
             committer = Committer(self.pipeline)
             stack.callback(committer.close)
             queries = list(self._queries())
-            stack.callback(self._finish, queries, committer)
+            late = self._late_letters(queries)
+            stack.callback(self._finish, queries, committer, late)
             retry_seconds = milliseconds(self.pipeline.retry_for) / 1000
             while not self._stopping.is_set() and not all(query.done for query in queries):
                 for query in queries:
                     query.step(time.monotonic(), retry_seconds)
                 self._keep(queries, committer)
+                for letters in late:
+                    letters.send(time.monotonic())
                 if observer is not None:
                     observer([query.progress for query in queries])
                 self._stopping.wait(pause_seconds)
@@ -135,11 +139,23 @@ class Runner:
             query.progress.save(self._state)
             committer.commit(query.name, query.progress.offsets, time.monotonic())
 
-    def _finish(self, queries: list[Query], committer: Committer) -> None:
+    def _late_letters(self, queries: list[Query]) -> list[LateLetters]:
+        progress = {query.name: query.progress for query in queries}
+        found = [
+            LateLetters(self._spark, self.pipeline, sink, progress[sink.name])
+            for sink in self.pipeline.sinks.values()
+        ]
+        for letters in found:
+            letters.check()
+        return found
+
+    def _finish(self, queries: list[Query], committer: Committer, late: list[LateLetters]) -> None:
         for query in queries:
             query.stop()
             query.progress.save(self._state)
         committer.finish({query.name: self._written(query) for query in queries})
+        for letters in late:
+            letters.finish()
 
     def _written(self, query: Query) -> Offsets:
         """What is in the table by the checkpoint: also what no report of this run told of."""

@@ -28,6 +28,17 @@ class Committed(NamedTuple):
     """Topic, partition: the next offset to read."""
 
 
+class Batch(NamedTuple):
+    """What a batch of a query has read, and when a row was late for it."""
+
+    number: int
+    start: dict[str, dict[int, int]]
+    """Without partitions that were new then."""
+    end: dict[str, dict[int, int]]
+    watermark_ms: int
+    """Of the batch before: an operator drops rows that are not after it."""
+
+
 class State:
     def __init__(self, location: str) -> None:
         self.location = location
@@ -70,6 +81,20 @@ class State:
         for batch in sorted(done & _batches(checkpoint / "offsets"), reverse=True):
             return Committed(batch, _offsets((checkpoint / "offsets" / str(batch)).read_text()))
         return None
+
+    def batch(self, query: str, number: int) -> Batch | None:
+        """None where Spark has removed it: it keeps the newest hundred, and some more."""
+        checkpoint = self.path / query / "checkpoint"
+        try:
+            end = (checkpoint / "offsets" / str(number)).read_text()
+            if number == 0:
+                firsts = [each.read_text().partition("\n")[2] for each in checkpoint.glob("sources/*/0")]
+                return Batch(number, slowest(map(parse_offsets, firsts)), _offsets(end), 0)
+            before = (checkpoint / "offsets" / str(number - 1)).read_text()
+        except OSError:
+            return None
+        watermark = json.loads(before.splitlines()[1])["batchWatermarkMs"]
+        return Batch(number, _offsets(before), _offsets(end), int(watermark))
 
     def read_progress(self, query: str) -> dict[str, Any]:
         try:

@@ -46,6 +46,25 @@ WATERMARK = "    watermark: {column: placed_at, delay: 10 minutes}\n"
             10,
             "aggregates without a watermark, so no row is ever final",
         ),
+        (
+            [("10 minutes}", "10 minutes, late: dead_letter}"), (SQL, WINDOW)],
+            6,
+            "late: dead_letter needs a dead_letter topic on source 'orders'",
+        ),
+        (
+            [("10 minutes}", "10 minutes, late: dead_letter}\n    dead_letter: rejected")],
+            6,
+            "no deduplicate and no window of a sink reads 'orders'",
+        ),
+        (
+            [
+                ("10 minutes}", "10 minutes, late: dead_letter}\n    dead_letter: rejected"),
+                ("name: orders", "name: orders\nstate: s3a://bucket/state"),
+                (SQL, WINDOW),
+            ],
+            7,
+            "late: dead_letter needs a local state directory",
+        ),
         ([("delta: ./out", "kafka: orders")], 13, "writes to the topic it reads"),
         ([("topics: orders\n", "topics: orders\n    dead_letter: orders\n")], 5, "a loop"),
         (

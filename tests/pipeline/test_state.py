@@ -10,11 +10,14 @@ from kbroker.pipeline.progress import Progress, lag
 from kbroker.pipeline.state import State
 
 
-def checkpoint(state: Path, query: str, batch: int, *offsets: object, committed: bool = True) -> None:
+def checkpoint(
+    state: Path, query: str, batch: int, *offsets: object, committed: bool = True, watermark_ms: int = 0
+) -> None:
     directory = state / query / "checkpoint"
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True, exist_ok=True)
-    lines = ["v1", "{}", *(json.dumps(each) if each is not None else "-" for each in offsets)]
+    metadata = json.dumps({"batchWatermarkMs": watermark_ms})
+    lines = ["v1", metadata, *(json.dumps(each) if each is not None else "-" for each in offsets)]
     (directory / "offsets" / str(batch)).write_text("\n".join(lines))
     if committed:
         (directory / "commits" / str(batch)).write_text("v1\n{}")
@@ -77,6 +80,33 @@ def test_a_report_of_a_query_that_waits_does_not_stand_for_the_batch_that_comes_
     assert (progress.batch, progress.timestamp) == (0, "2026-01-01T00:00:00.000Z")
     progress.take([{**report(1, 5, 15, rejected=1), "timestamp": "2026-01-01T00:00:20.000Z"}])
     assert (progress.rows, progress.rejected, progress.batch) == (15, 1, 1)
+
+
+def test_late_rows_and_late_groups_are_counted_apart_and_kept(tmp_path: Path) -> None:
+    progress = Progress("out")
+    assert progress.late == ""
+    operators = [
+        {"operatorName": "dedupeWithinWatermark", "numRowsDroppedByWatermark": 1200},
+        {"operatorName": "stateStoreSave", "numRowsDroppedByWatermark": 3},
+    ]
+    for _ in range(2):
+        progress.take([{**report(0, 10, 10), "stateOperators": operators}])
+    progress.save(State(str(tmp_path)))
+    again = Progress.load(State(str(tmp_path)), "out")
+    assert (again.late_rows, again.late_groups, again.late) == (1200, 3, "1,200 rows, 3 groups")
+
+
+def test_a_batch_knows_its_records_and_the_watermark_of_the_one_before(tmp_path: Path) -> None:
+    first = tmp_path / "out" / "checkpoint" / "sources" / "0" / "0"
+    first.parent.mkdir(parents=True)
+    first.write_bytes(b'\0v1\n{"t":{"0":2}}')
+    for number, end in enumerate((5, 9)):
+        checkpoint(tmp_path, "out", number, {"t": {"0": end}}, watermark_ms=1000 * number)
+    checkpoint(tmp_path, "out", 2, {"t": {"0": 9, "1": 4}}, watermark_ms=5000)
+    state = State(str(tmp_path))
+    assert state.batch("out", 0) == (0, {"t": {0: 2}}, {"t": {0: 5}}, 0)
+    assert state.batch("out", 2) == (2, {"t": {0: 9}}, {"t": {0: 9, 1: 4}}, 1000)
+    assert state.batch("out", 4) is None, "the one before is gone"
 
 
 def test_a_topic_that_a_query_reads_twice_is_as_far_as_its_slower_reader() -> None:

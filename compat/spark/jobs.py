@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -123,8 +124,15 @@ class JobProcess:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def kill_java(self) -> None:
+        """Kill the JVM alone, which is the command's child."""
+        command = ["ps", "-o", "pid=", "--ppid", str(self._process.pid)]
+        (child,) = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        os.kill(int(child), signal.SIGKILL)
 
     def terminate(self) -> int:
         self._process.terminate()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbroker.pipeline import graph, sql
+from kbroker.pipeline import columns, graph, sql
 from kbroker.pipeline.errors import Problem
 from kbroker.pipeline.spec import Deduplicate, Join, Pipeline, Sink, Source, Sql, Step, Window
 from kbroker.pipeline.state import State
@@ -74,6 +74,7 @@ def check(pipeline: Pipeline) -> Iterator[Problem]:
         yield from _step(pipeline, step)
     for sink in pipeline.sinks.values():
         yield from _sink(pipeline, sink)
+    yield from columns.problems(pipeline)
     yield from _late(pipeline)
     yield from _loops(pipeline)
     yield from _shared_targets(pipeline)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from kbroker.pipeline.errors import FileProblem
+from kbroker.pipeline.failures import refusal
 from kbroker.pipeline.spec import Decode, Rule, Source
 
 if TYPE_CHECKING:
@@ -146,11 +148,23 @@ def _with_rules(decoded: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
     record = F.struct(*decoded.columns).alias("__record")
     checked = decoded.select(record, "_data.*", *_kafka_columns())
+    for rule in rules:
+        _check_rule(checked, rule)
     broken = [F.when(~F.coalesce(F.expr(rule.expect), F.lit(False)), F.lit(rule.name)) for rule in rules]
     passed = F.col("__record._reason").isNotNull() | F.col("__record.value").isNull()
     reason = F.when(passed, F.col("__record._reason")).otherwise(F.coalesce(*broken))
     kept = [F.col(f"__record.{name}") for name in decoded.columns if name != "_reason"]
     return checked.select(*kept, reason.alias("_reason"))
+
+
+def _check_rule(checked: DataFrame, rule: Rule) -> None:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    try:
+        checked.select(F.expr(rule.expect))
+    except AnalysisException as error:
+        raise FileProblem(f"line {rule.line}: rule {rule.name!r}: {refusal(error)}") from None
 
 
 def _view(decoded: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kbroker.pipeline import orders, reading, runner
 from kbroker.pipeline.live import Display
 from kbroker.pipeline.render import bar_chart, table
-from kbroker.pipeline.session import SHORT_LIVED, create_session
+from kbroker.pipeline.session import SHORT_LIVED, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,7 @@ def demo(directory: Path, count: int, say: Callable[[str], None], *, kept: bool)
 
     say("1. starting Spark (some seconds)")
     settings = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": SHORT_LIVED}
-    spark = create_session("kbroker-demo", settings)
-    try:
+    with opened("kbroker-demo", settings) as spark:
         say("2. starting a broker with a topic of 3 partitions")
         with KafkaBroker(topics={"orders": 3}, data=directory / "broker") as broker:
             say(f"3. sending {count:,} orders, some of them invalid")
@@ -46,8 +45,6 @@ def demo(directory: Path, count: int, say: Callable[[str], None], *, kept: bool)
             say(_tables(spark, directory / "tables", kept=kept))
             say("")
             say(_rejections(broker, invalid))
-    finally:
-        spark.stop()
 
 
 def _send(bootstrap_servers: str, count: int) -> int:

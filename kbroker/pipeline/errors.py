@@ -17,6 +17,10 @@ class SparkMissing(PipelineError):
     """pyspark, delta-spark or a Java runtime is not there."""
 
 
+class JavaEnded(PipelineError):
+    """Spark's Java process is gone."""
+
+
 class JarUnavailable(PipelineError):
     """A pinned jar is neither cached nor downloadable."""
 

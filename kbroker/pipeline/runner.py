@@ -21,6 +21,7 @@ from kbroker.pipeline.errors import PipelineError
 from kbroker.pipeline.kafka_client import KafkaClient, Offsets
 from kbroker.pipeline.late import LateLetters
 from kbroker.pipeline.progress import Progress
+from kbroker.pipeline.session import java_ended
 from kbroker.pipeline.spec import Pipeline, Sink, Source, Trigger
 from kbroker.pipeline.state import State
 
@@ -150,11 +151,13 @@ class Runner:
         return found
 
     def _finish(self, queries: list[Query], committer: Committer, late: list[LateLetters]) -> None:
+        gone = java_ended(self._spark)
         for query in queries:
-            query.stop()
+            if not gone:
+                query.stop()
             query.progress.save(self._state)
         committer.finish({query.name: self._written(query) for query in queries})
-        for letters in late:
+        for letters in late if not gone else ():
             letters.finish()
 
     def _written(self, query: Query) -> Offsets:

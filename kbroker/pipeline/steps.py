@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from kbroker.pipeline.decoding import KAFKA_COLUMNS
-from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.errors import FileProblem
+from kbroker.pipeline.failures import refusal
 from kbroker.pipeline.spec import Deduplicate, Join, Sql, Step, Watermark, Window
 
 if TYPE_CHECKING:
@@ -22,13 +23,7 @@ def apply_step(spark: SparkSession, step: Step) -> DataFrame:
     try:
         return _frame(spark, step)
     except AnalysisException as error:
-        raise StepRefused(step, error) from None
-
-
-class StepRefused(PipelineError):
-    def __init__(self, step: Step, error: Exception) -> None:
-        said = str(error).split("\n\nJVM stacktrace")[0].strip()
-        super().__init__(f"line {step.line}: step {step.name!r}: Spark refuses it: {said}")
+        raise FileProblem(f"line {step.line}: step {step.name!r}: {refusal(error)}") from None
 
 
 def with_watermark(frame: DataFrame, watermark: Watermark | None) -> DataFrame:

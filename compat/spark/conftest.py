@@ -41,6 +41,8 @@ SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # A query that waits for records says so at once, not every ten seconds.
+    "spark.sql.streaming.noDataProgressEventInterval": "100",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -55,15 +56,20 @@ class Background:
 
     def __init__(self, job: runner.Runner) -> None:
         self._job = job
+        self.progress: list[Progress] = []
+        """What each query has done so far; empty at first."""
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._job.run(pause_seconds=0.05)
+            self._job.run(self._look, pause_seconds=0.05)
         except BaseException as error:
             self._error = error
+
+    def _look(self, progress: list[Progress]) -> None:
+        self.progress = progress
 
     def stop(self) -> None:
         self._job.stop()
@@ -73,7 +79,9 @@ class Background:
             raise self._error
 
 
-def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
+def pipeline_command(
+    *arguments: object, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """`kbroker pipeline …` to its end, which is a good one."""
     done = subprocess.run(
         [sys.executable, "-m", "kbroker", "pipeline", *map(str, arguments)],
@@ -81,6 +89,8 @@ def pipeline_command(*arguments: object) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         timeout=240,
+        cwd=cwd,
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -114,8 +124,15 @@ class JobProcess:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def kill_java(self) -> None:
+        """Kill the JVM alone, which is the command's child."""
+        command = ["ps", "-o", "pid=", "--ppid", str(self._process.pid)]
+        (child,) = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        os.kill(int(child), signal.SIGKILL)
 
     def terminate(self) -> int:
         self._process.terminate()

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from compat.conftest import Server
 from compat.spark.jobs import Job
 from compat.spark.topics import Topic
 from kbroker.pipeline import kafka_client, plan, replay, status
+from kbroker.pipeline.ranges import Range
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ NOT_REJECTING = SOURCE.replace("    dead_letter: {topic}.rejected\n", "")
 
 
 def test_bronze_silver_gold_with_dead_letters_progress_and_status(
-    job: Job, new_topic: NewTopic, source: Callable[..., Any], admin_of: Any, kafka_server: Server
+    job: Job, new_topic: NewTopic, source: Callable[..., Any]
 ) -> None:
     topic = new_topic(2)
     topic.produce([*orders(1, 2, 3), "{broken", None], headers=[("h", b"1")])
@@ -100,13 +100,7 @@ sinks:
         assert {name: each.lag for name, each in statuses.items()} == dict.fromkeys(statuses, 0)
         topic.produce(orders(6))
         assert status.status(pipeline, client)[0].lag == 1
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    (answer,) = admin_of(kafka_server).list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(f"{topic}.bronze")]
-    ).values()  # fmt: skip
-    offsets = {part.partition: part.offset for part in answer.result(60).topic_partitions}
-    assert offsets == {0: 5, 1: 3}
+    assert topic.committed(f"{topic}.bronze") == {0: 5, 1: 3}
 
     again = job.run(text)
     assert again["bronze"].rows == 9
@@ -257,7 +251,7 @@ sinks:
         DeltaTable.forPath(spark, str(job.directory / name)).delete(lost)
     topic.produce(orders(9), timestamps=[first + 5 * hour])  # the stream has not read it yet
 
-    done = replayed(job, text, replay.Range(first + 3 * hour, first + 6 * hour))
+    done = replayed(job, text, Range(first + 3 * hour, first + 6 * hour))
     assert done["bronze"].records == 3
     assert "cannot tell what it has already" in done["files"].note
     after = {"gold": job.rows("gold", "*")} | {
@@ -267,7 +261,7 @@ sinks:
 
 
 def replayed(
-    job: Job, text: str, wanted: replay.Range, names: list[str] | None = None
+    job: Job, text: str, wanted: Range, names: list[str] | None = None
 ) -> dict[str, replay.Replayed]:
     pipeline = job.declare(text)
     with kafka_client.connected(pipeline) as client:
@@ -309,15 +303,55 @@ sinks:
     DeltaTable.forPath(spark, str(job.directory / "plain")).delete("id = 4")
     DeltaTable.forPath(spark, str(job.directory / "gold")).delete("revenue = 50")
     topic.delete_records({0: 2})  # of hours 1 and 2: their windows cannot be computed any more
-    wanted = replay.Range(first + hour, first + 7 * hour)
+    wanted = Range(first + hour, first + 7 * hour)
     done = replayed(job, text, wanted)
     assert done["plain"].note.startswith("rows whose key is there left as they are")
-    assert done["gold"].note.startswith("windows that began before 2026-01-01T03:30:00Z left as they are")
+    assert done["gold"].note == (
+        "3 of 4 windows; the others are left as they are: they began before 2026-01-01T03:30:00Z, and older "
+        "records are gone"
+    )
     assert job.rows("plain", "*") == expected["plain"]
     assert job.rows("gold", "*") == expected["gold"]
     assert job.rows("halves", "_offset", "half") == expected["halves"]
     replayed(job, text, wanted, ["halves"])
     assert job.rows("halves", "_offset", "half") == expected["halves"]
+
+
+def test_replay_merges_every_window_that_a_record_of_the_range_belongs_to(
+    job: Job, new_topic: NewTopic, spark: SparkSession
+) -> None:
+    """The events are of January, the records of March; a window has records in the range and out of it."""
+    from delta.tables import DeltaTable
+
+    topic = new_topic(retention_ms="-1")
+    march = 1_772_323_200_000  # 2026-03-01T00:00Z
+    numbers = [*range(1, 9), *range(1, 9)]
+    topic.produce(orders(*numbers), timestamps=[march + n * 1000 for n in range(16)])
+    text = (
+        NOT_REJECTING.format(topic=topic)
+        + """\
+steps:
+  hourly: {window: {from: orders, time: placed_at, size: 1 hour, aggregate: {revenue: sum(amount)}}}
+  sliding:
+    window: {from: orders, time: placed_at, size: 2 hours, slide: 1 hour, aggregate: {revenue: sum(amount)}}
+sinks:
+  hourly: {from: hourly, delta: ./hourly, mode: upsert, key: window_start}
+  sliding: {from: sliding, delta: ./sliding, mode: upsert, key: window_start}
+"""
+    )
+    job.run(text)
+
+    def windows(table: str) -> list[tuple[int, float]]:
+        return [(start.hour, revenue) for start, revenue in job.rows(table, "window_start", "revenue")]
+
+    hourly, sliding = windows("hourly"), windows("sliding")
+    assert hourly == [(n, 20.0 * n) for n in range(1, 9)]
+    for name in ("hourly", "sliding"):
+        DeltaTable.forPath(spark, str(job.directory / name)).delete()
+    done = replayed(job, text, Range(march + 2000, march + 5000))  # orders 3, 4 and 5
+    assert (done["hourly"].note, done["sliding"].note) == ("3 windows", "4 windows")
+    assert windows("hourly") == hourly[2:5]
+    assert windows("sliding") == sliding[2:6]
 
 
 def test_the_plan_shows_schemas_and_writes_nothing(

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from compat.harness.waiting import eventually
 from compat.spark.jobs import SMALL_AND_SHORT, Job, JobProcess, pipeline_command
@@ -69,6 +72,33 @@ def test_status_beside_a_running_pipeline(job: Job, new_topic: NewTopic) -> None
         assert watched_lags(job, lambda: topic.produce(rows(range(15, 17)))) == (5, 7)
     finally:
         running.stop()
+
+
+def test_counts_go_on_after_a_pause(job: Job, new_topic: NewTopic) -> None:
+    """A query that waits for records reports, too; what comes then is counted, and committed at the end."""
+    topic = new_topic()
+    topic.produce([*rows(range(6)), "{broken"])
+    head = f"progress_group: {topic}\n"
+    text = head + SOURCE.format(topic=topic) + "sinks:\n  out: {from: rows, delta: ./out}\n"
+    running = job.start(text)
+
+    def counted() -> list[tuple[int, int]]:
+        return [(each.rows, each.rejected) for each in running.progress]
+
+    def waiting() -> bool:
+        return any(each.heard > each.timestamp > "" for each in running.progress)
+
+    try:
+        eventually(waiting, seconds=60)
+        assert counted() == [(7, 1)]
+        topic.produce([*rows(range(6, 10)), "{broken"])
+        eventually(counted, lambda found: found == [(12, 2)], 60)
+    finally:
+        running.stop()
+    assert topic.committed(f"{topic}.out") == {0: 12}
+    topic.produce(rows(range(10, 13)))
+    job.run(text)
+    assert topic.committed(f"{topic}.out") == {0: 15}
 
 
 def watched_lags(job: Job, change: Callable[[], None]) -> tuple[int, int]:
@@ -141,3 +171,15 @@ def test_replay_killed_in_the_middle_and_run_again(
     job.run(text)
     for name in ("appended", "upserted"):
         assert job.rows(name, "id") == [*back, (400,)]
+
+
+def test_the_demo_leaves_nothing_behind_and_names_no_path_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    done = pipeline_command("demo", "--orders", "200", cwd=here, TMPDIR=str(temporary))
+    assert "Revenue per hour" in done.stdout
+    assert list(here.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+    assert str(temporary) not in done.stdout + done.stderr

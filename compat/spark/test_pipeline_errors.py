@@ -11,10 +11,11 @@ import pytest
 
 from compat.conftest import Server
 from compat.harness.waiting import eventually
-from compat.spark.jobs import Job
+from compat.spark.jobs import SMALL_AND_SHORT, Job, JobProcess
 from compat.spark.revivable import RevivableKafka
 from compat.spark.topics import Topic
-from kbroker.pipeline.errors import PipelineError
+from kbroker.exit_codes import FAILED
+from kbroker.pipeline.errors import FileProblem, PipelineError
 
 NewTopic = Callable[..., Topic]
 SOURCE = """\
@@ -54,8 +55,54 @@ def test_a_missing_topic_and_a_bad_step_name_their_lines(job: Job, new_topic: Ne
         job.run(SOURCE.format(topic=topic) + SINK.format(view="rows"))
     there = new_topic()
     steps = "steps:\n  bad: {sql: SELECT amout FROM rows}\n"
-    with pytest.raises(PipelineError, match=r"(?s)line 10: step 'bad': Spark refuses it: .*amout.*amount"):
+    with pytest.raises(FileProblem) as caught:
         job.run(SOURCE.format(topic=there) + steps + SINK.format(view="bad"))
+    said, _, proposed = str(caught.value).partition("; there are ")
+    assert said == "line 10: step 'bad': there is no column `amout`"
+    assert proposed.startswith("`amount`, ")
+    assert "\n" not in proposed
+    rule = SOURCE.format(topic=there) + "    validate: [id > 0, amout > 0]\n" + SINK.format(view="rows")
+    with pytest.raises(FileProblem, match="line 9: rule 'amout > 0': there is no column `amout`"):
+        job.run(rule)
+    # Which columns a query has, only Spark knows where one has no name.
+    steps = "steps:\n  bad: {sql: SELECT id + 1 FROM rows}\n"
+    sink = SINK.format(view="bad").replace("./out", "./out, mode: upsert, key: id")
+    with pytest.raises(FileProblem, match="line 12: sink 'out': key: 'bad' has no column 'id'; it has"):
+        job.run(SOURCE.format(topic=there) + steps + sink)
+
+
+def test_what_ends_a_job_is_told_in_a_line(job: Job, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    topic.produce(rows(0, 3))
+    text = SMALL_AND_SHORT + SOURCE.format(topic=topic) + SINK.format(view="rows")
+    job.declare(text, "100 milliseconds")
+
+    def told(run: JobProcess) -> str:
+        """The one line after what Java says when it starts."""
+        assert run.wait() == FAILED
+        java, said = run.output().split("kbroker: ")
+        assert not [line for line in java.splitlines() if line.startswith(("ERROR", "Traceback", "\tat"))]
+        assert said.count("\n") == 1
+        return said
+
+    killed = JobProcess("run", str(job.file), output=job.directory / "killed.txt")
+    try:
+        eventually(lambda: killed.ended or len(job.rows("out", "id")) == 3, seconds=120)
+        killed.kill_java()
+        assert told(killed).startswith(
+            "Spark's Java process has ended: it was killed, or its memory was not enough"
+        )
+    finally:
+        killed.kill()
+    topic.produce(["{broken"])
+    stopped = JobProcess("run", str(job.file), output=job.directory / "stopped.txt")
+    try:
+        assert told(stopped).startswith(
+            f"out: a record was rejected: {topic}-0@3: the value is no json of the"
+        )
+    finally:
+        stopped.kill()
+    assert job.rows("out", "id") == ids((0, 3))
 
 
 def test_a_schema_that_no_longer_fits_the_table(job: Job, new_topic: NewTopic) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec, TopicMetadata
 
 from compat.harness.waiting import eventually
@@ -44,6 +44,12 @@ class Topic:
 
     def end_offset(self, partition: int = 0) -> int:
         return self._offset(partition, OffsetSpec.latest())
+
+    def committed(self, group: str) -> dict[int, int]:
+        """The group's offsets of this topic, by partition."""
+        (answer,) = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+        parts = answer.result(60).topic_partitions
+        return {part.partition: part.offset for part in parts if part.topic == self.name}
 
     def _offset(self, partition: int, which: OffsetSpec) -> int:
         """-1 while the partition has no leader, as for a moment after a restart."""

@@ -28,7 +28,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
     _action(actions, "check", "explain what is wrong with a file, without Spark", check)
 
-    status = _action(actions, "status", "lag, last batch, rows per second, rejected rows", show_status)
+    status = _action(
+        actions, "status", "lag, last batch, rows per second, rejected and late rows", show_status
+    )
     status.add_argument("--watch", action="store_true", help="show it again every second, until Ctrl-C")
     status.add_argument("--json", action="store_true", help="print JSON; with --watch a line each time")
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbroker.pipeline import graph, sql
+from kbroker.pipeline import columns, graph, sql
 from kbroker.pipeline.errors import Problem
 from kbroker.pipeline.spec import Deduplicate, Join, Pipeline, Sink, Source, Sql, Step, Window
+from kbroker.pipeline.state import State
 from kbroker.pipeline.suggestions import suggestion
 
 # The options of Spark 4.0's kafka format (its documentation), for readers and for writers.
@@ -73,6 +74,8 @@ def check(pipeline: Pipeline) -> Iterator[Problem]:
         yield from _step(pipeline, step)
     for sink in pipeline.sinks.values():
         yield from _sink(pipeline, sink)
+    yield from columns.problems(pipeline)
+    yield from _late(pipeline)
     yield from _loops(pipeline)
     yield from _shared_targets(pipeline)
 
@@ -273,6 +276,34 @@ def _continuous(sink: Sink, lineage: graph.Lineage, problem: object) -> Iterator
         if query.aggregates or query.joins or refused:
             what = refused[0].upper() if refused else "aggregates" if query.aggregates else "joins"
             yield problem(where, f"a continuous trigger allows no {what} (step {step.name!r})")
+
+
+def _late(pipeline: Pipeline) -> Iterator[Problem]:
+    """Whether late records can be sent where they are to be."""
+    operators = [each for sink in pipeline.sinks.values() for each in graph.late_operators(pipeline, sink)]
+    entries: list[Source | Step] = [*pipeline.sources.values(), *pipeline.steps.values()]
+    for entry in entries:
+        watermark = entry.watermark
+        if watermark is None or watermark.late != "dead_letter":
+            continue
+        if not State(pipeline.state).local:
+            yield Problem(watermark.line, "watermark: late: dead_letter needs a local state directory")
+        for source in graph.lineage(pipeline, entry.name).sources:
+            if source.dead_letter is None:
+                yield Problem(
+                    watermark.line,
+                    f"watermark: late: dead_letter needs a dead_letter topic on source {source.name!r}",
+                )
+        if not any(_reads(pipeline, each, entry.name) for each in operators):
+            yield Problem(
+                watermark.line,
+                "watermark: late: dead_letter would send nothing: no deduplicate and no window of a sink "
+                f"reads {entry.name!r} (late rows of joins and of aggregates in SQL can only be counted)",
+            )
+
+
+def _reads(pipeline: Pipeline, operator: graph.LateOperator, name: str) -> bool:
+    return name == operator.step.name or name in graph.lineage(pipeline, operator.view).names
 
 
 def _loops(pipeline: Pipeline) -> Iterator[Problem]:

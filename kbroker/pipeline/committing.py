@@ -7,6 +7,7 @@ connection.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from kbroker.pipeline.errors import KafkaUnreachable
@@ -30,11 +31,22 @@ class Committer:
 
     def commit(self, query: str, offsets: Offsets, now: float) -> None:
         """`now` is monotonic, in seconds."""
+        if now >= self._not_before and not self._committed_now(query, offsets):
+            self._not_before = now + PAUSE_SECONDS
+
+    def finish(self, offsets: Mapping[str, Offsets]) -> None:
+        """Commit, at the end of a run, how far each query is: without a pause, until a commit fails."""
+        for query, each in offsets.items():
+            if not self._committed_now(query, each):
+                return
+
+    def _committed_now(self, query: str, offsets: Offsets) -> bool:
+        """False where Kafka refuses it, or does not answer."""
         from kbroker.kafka_python import load
 
         group = self._pipeline.progress_group
-        if group is None or not offsets or self._committed.get(query) == offsets or now < self._not_before:
-            return
+        if group is None or not offsets or self._committed.get(query) == offsets:
+            return True
         kafka_error = load().errors.KafkaError
         try:
             if self._client is None:
@@ -43,11 +55,12 @@ class Committer:
         except (kafka_error, KafkaUnreachable) as error:
             if not self._failing:
                 logger.warning("cannot commit progress as group %s.%s: %s", group, query, error)
-            self._failing, self._not_before = True, now + PAUSE_SECONDS
+            self._failing = True
             self.close()
-            return
+            return False
         self._failing = False
         self._committed[query] = {topic: dict(partitions) for topic, partitions in offsets.items()}
+        return True
 
     def close(self) -> None:
         self._client = None

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from kbroker.pipeline.errors import FileProblem
+from kbroker.pipeline.failures import refusal
 from kbroker.pipeline.spec import Decode, Rule, Source
 
 if TYPE_CHECKING:
@@ -58,23 +60,30 @@ def dead_letters(decoded: DataFrame, source: Source, pipeline: str) -> DataFrame
     """Rejected records as they were, with the reason and their origin as more headers."""
     from pyspark.sql import functions as F
 
+    return letters(decoded.where("_reason is not null"), source, pipeline, F.col("_reason"))
+
+
+def letters(records: DataFrame, source: Source, pipeline: str, reason: Column, **more: Column) -> DataFrame:
+    """Records of a decoded frame as they were, with the reason, their origin and `more` as headers."""
+    from pyspark.sql import functions as F
+
     def header(name: str, value: Column) -> Column:
         text = value.cast("string").cast("binary")
         return F.struct(F.lit(_PREFIX + name).alias("key"), text.alias("value"))
 
     added = F.array(
-        header("reason", F.col("_reason")),
+        header("reason", reason),
         header("pipeline", F.lit(pipeline)),
         header("source", F.lit(source.name)),
         header("topic", F.col("topic")),
         header("partition", F.col("partition")),
         header("offset", F.col("offset")),
         header("timestamp", F.unix_millis(F.col("timestamp"))),
+        *(header(name, value) for name, value in more.items()),
     )
     empty = F.array().cast("array<struct<key:string,value:binary>>")
     headers = F.concat(F.coalesce(F.col("headers"), empty), added)
-    rejected = decoded.where("_reason is not null")
-    return rejected.select("key", "value", headers.alias("headers"))
+    return records.select("key", "value", headers.alias("headers"))
 
 
 def _parsed(decode: Decode, schema: str | None) -> Column:
@@ -139,11 +148,23 @@ def _with_rules(decoded: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
     record = F.struct(*decoded.columns).alias("__record")
     checked = decoded.select(record, "_data.*", *_kafka_columns())
+    for rule in rules:
+        _check_rule(checked, rule)
     broken = [F.when(~F.coalesce(F.expr(rule.expect), F.lit(False)), F.lit(rule.name)) for rule in rules]
     passed = F.col("__record._reason").isNotNull() | F.col("__record.value").isNull()
     reason = F.when(passed, F.col("__record._reason")).otherwise(F.coalesce(*broken))
     kept = [F.col(f"__record.{name}") for name in decoded.columns if name != "_reason"]
     return checked.select(*kept, reason.alias("_reason"))
+
+
+def _check_rule(checked: DataFrame, rule: Rule) -> None:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    try:
+        checked.select(F.expr(rule.expect))
+    except AnalysisException as error:
+        raise FileProblem(f"line {rule.line}: rule {rule.name!r}: {refusal(error)}") from None
 
 
 def _view(decoded: DataFrame) -> DataFrame:

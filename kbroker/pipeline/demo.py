@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kbroker.pipeline import orders, reading, runner
 from kbroker.pipeline.live import Display
 from kbroker.pipeline.render import bar_chart, table
-from kbroker.pipeline.session import SHORT_LIVED, create_session
+from kbroker.pipeline.session import SHORT_LIVED, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,32 +22,29 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).with_name("example.yml")
 
 
-def demo(directory: Path, count: int, say: Callable[[str], None]) -> None:
-    """Everything it makes is in `directory`."""
+def demo(directory: Path, count: int, say: Callable[[str], None], *, kept: bool) -> None:
+    """Everything it makes is in `directory`, whose paths are shown if it is `kept`."""
     from kbroker.testing import KafkaBroker
 
     say("1. starting Spark (some seconds)")
     settings = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": SHORT_LIVED}
-    spark = create_session("kbroker-demo", settings)
-    try:
+    with opened("kbroker-demo", settings) as spark:
         say("2. starting a broker with a topic of 3 partitions")
         with KafkaBroker(topics={"orders": 3}, data=directory / "broker") as broker:
             say(f"3. sending {count:,} orders, some of them invalid")
             invalid = _send(broker.bootstrap_servers, count)
             file = directory / "pipeline.yml"
             file.write_text(_adapted(EXAMPLE.read_text(), broker.bootstrap_servers))
-            say(f"4. running {file}: orders → bronze → silver → gold")
+            say(f"4. running {file if kept else 'the example'}: orders → bronze → silver → gold")
             display = Display()
             pipeline = runner.once(reading.load(file))
             display.close(runner.Runner(pipeline, spark).run(display))
             say("")
             say(_revenue(spark, directory / "tables" / "gold_hourly_revenue"))
             say("")
-            say(_tables(spark, directory / "tables"))
+            say(_tables(spark, directory / "tables", kept=kept))
             say("")
             say(_rejections(broker, invalid))
-    finally:
-        spark.stop()
 
 
 def _send(bootstrap_servers: str, count: int) -> int:
@@ -89,12 +86,12 @@ def _revenue(spark: SparkSession, path: Path) -> str:
     )
 
 
-def _tables(spark: SparkSession, directory: Path) -> str:
+def _tables(spark: SparkSession, directory: Path, *, kept: bool) -> str:
     found = [
-        (path.name, spark.read.format("delta").load(str(path)).count(), str(path))
+        (path.name, spark.read.format("delta").load(str(path)).count(), *([str(path)] if kept else []))
         for path in sorted(directory.iterdir())
     ]
-    return table(("table", "rows", "where"), found)
+    return table(("table", "rows", *(["where"] if kept else [])), found)
 
 
 def _rejections(broker: KafkaBroker, invalid: int) -> str:

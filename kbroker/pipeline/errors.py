@@ -17,6 +17,10 @@ class SparkMissing(PipelineError):
     """pyspark, delta-spark or a Java runtime is not there."""
 
 
+class JavaEnded(PipelineError):
+    """Spark's Java process is gone."""
+
+
 class JarUnavailable(PipelineError):
     """A pinned jar is neither cached nor downloadable."""
 
@@ -25,6 +29,16 @@ class KafkaUnreachable(PipelineError):
     """No broker answers."""
 
     exit_code = UNREACHABLE
+
+
+class FileProblem(PipelineError):
+    """Something is wrong with the declared file that only Spark could tell."""
+
+    exit_code = FOUND
+
+
+class NotReplayable(PipelineError):
+    """Of one sink; known only when Spark has analysed its rows."""
 
 
 class SpecError(PipelineError):

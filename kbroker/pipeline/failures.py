@@ -26,6 +26,7 @@ def _known(pattern: str, message: str, *, may_pass: bool = False) -> _Known:
 
 
 _TABLE = (
+    _known(r"JAVA_GATEWAY_EXITED", "Java ended at once, for the reason that stands above"),
     _known(
         r"kbroker-rejected: ([^\n]*?)(?:\n|\. SQLSTATE| SQLSTATE|$)",
         "a record was rejected: {0}. Give the source a dead_letter topic, or on_reject: drop",
@@ -71,6 +72,10 @@ _TABLE = (
         may_pass=True,
     ),
     _known(
+        r"java\.lang\.OutOfMemoryError",
+        "Spark's memory is not enough: give it more, such as spark.driver.memory: 4g under spark",
+    ),
+    _known(
         r"STATE_STORE|StateSchemaNotCompatible|Provided schema doesn't match",
         "the steps changed so that the state of the checkpoint no longer fits: undo the change, or give the "
         "sink a new name (it then starts anew)",
@@ -80,6 +85,36 @@ _TABLE = (
 
 # A query's message holds its plan, in which any word may stand.
 _PLAN = re.compile(r"=== Streaming Query ===.*?(?=\n\s+at |\Z)", re.DOTALL)
+
+
+_REFUSALS = (
+    (
+        re.compile(
+            r"with name (`[^\n]+?`) cannot be resolved\.(?: Did you mean one of the following\? \[(.*?)\])?"
+        ),
+        "there is no column {0}; there are {1}",
+    ),
+    (re.compile(r"Cannot resolve routine (`[^\n]+?`)"), "there is no function {0}"),
+    (re.compile(r"The table or view (`[^\n]+?`) cannot be found"), "there is no source, table or step {0}"),
+)
+
+
+def refusal(error: BaseException) -> str:
+    """Why Spark refuses a query, in a line: without the plan, which is a screenful."""
+    said = str(error).strip()
+    for pattern, message in _REFUSALS:
+        found = pattern.search(said)
+        if found is not None:
+            return message.format(*(_public(each or "others") for each in found.groups()))
+    line = said.split("\n", 1)[0].rstrip(";")
+    where = re.search(r"\(line \d+, pos \d+\)", line)
+    line = re.sub(r"^\[[A-Z_.]+\] ", "", line.split(" SQLSTATE")[0])
+    return f"Spark refuses it: {line}{f' {where[0]}' if where else ''}"
+
+
+def _public(names: str) -> str:
+    """Without columns that are the pipeline's own."""
+    return ", ".join(name for name in names.split(", ") if not name.startswith("`__"))
 
 
 def explain(error: BaseException | str) -> Failure:
@@ -104,5 +139,7 @@ def _said(error: object) -> str:
 def _first_cause(said: str) -> str:
     """The sentence that says most: the last "Caused by", else the first line."""
     causes = re.findall(r"Caused by: ([^\n]+)", said)
-    text = causes[-1] if causes else said.strip().split("\n", 1)[0]
+    # py4j's own first line says only which method was called.
+    said = re.sub(r"\AAn error occurred while calling [^\n]*\n: ", "", said.strip())
+    text = causes[-1] if causes else said.split("\n", 1)[0]
     return text.split(" SQLSTATE")[0].strip() or "no reason given"

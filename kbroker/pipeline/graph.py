@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kbroker.pipeline import sql
 from kbroker.pipeline.spec import Deduplicate, Join, Pipeline, Sink, Source, Sql, Step, Window
@@ -81,6 +82,33 @@ def lineage(pipeline: Pipeline, view: str) -> Lineage:
 
 def sink_lineage(pipeline: Pipeline, sink: Sink) -> Lineage:
     return lineage(pipeline, sink.view)
+
+
+class LateOperator(NamedTuple):
+    """A step that leaves out late rows, and the sources whose records are then sent as dead letters."""
+
+    step: Step
+    view: str
+    sources: tuple[Source, ...]
+
+
+def late_operators(pipeline: Pipeline, sink: Sink) -> Iterator[LateOperator]:
+    """Those of a sink's query whose late records are wanted as dead letters, and can be told."""
+    if sink.output_mode == "complete":
+        return  # Spark leaves nothing out
+    for step in sink_lineage(pipeline, sink).steps:
+        if not isinstance(step.action, Deduplicate | Window):
+            continue
+        before = lineage(pipeline, step.action.view)
+        if before.aggregating is None and before.stream_join is None:
+            wanted = tuple(source for source in before.sources if _wants_letters(source, step, before))
+            if wanted:
+                yield LateOperator(step, step.action.view, wanted)
+
+
+def _wants_letters(source: Source, step: Step, before: Lineage) -> bool:
+    watermarks = [source.watermark, step.watermark, *(each.watermark for each in before.steps)]
+    return any(each is not None and each.late == "dead_letter" for each in watermarks)
 
 
 def _upstream(pipeline: Pipeline, view: str) -> Iterator[str]:

@@ -43,7 +43,11 @@ class Display:
         self._drawn, self._shown = len(lines), text
 
     def _line(self, progress: list[Progress]) -> None:
-        parts = [f"{each.query} {each.rows:,} rows, {each.behind:,} behind" for each in progress]
+        parts = [
+            f"{each.query} {each.rows:,} rows, {each.behind:,} behind"
+            + (f", late: {each.late}" if each.late else "")
+            for each in progress
+        ]
         rejected = max((each.rejected for each in progress), default=0)
         text = "; ".join(parts) + (f"; {rejected:,} rejected" if rejected else "")
         if text != self._shown:
@@ -59,5 +63,7 @@ def render(progress: list[Progress]) -> str:
         behind = each.behind
         done = sum(offset for partitions in each.offsets.values() for offset in partitions.values())
         state = progress_bar(done, done + behind) if each.offsets else "starting"
-        rows.append((each.query, state, behind, each.rows, each.rows_per_second, each.rejected))
-    return table(("query", "read", "behind", "rows", "rows/s", "rejected"), rows)
+        rows.append(
+            (each.query, state, behind, each.rows, each.rows_per_second, each.rejected, each.late or 0)
+        )
+    return table(("query", "read", "behind", "rows", "rows/s", "rejected", "late"), rows)

@@ -125,6 +125,13 @@ WATERMARK = Section(
     (
         Option("column", "text", "The column with the event's time.", REQUIRED),
         Option("delay", "duration", "How far behind the newest row a row may be.", REQUIRED),
+        Option(
+            "late",
+            "choice:drop,dead_letter",
+            "What becomes of records that are later, so that a `deduplicate` or a `window` leaves them out: "
+            "they are counted, or also sent to the source's `dead_letter`.",
+            "drop",
+        ),
     ),
 )
 

@@ -188,8 +188,9 @@ class _Reader:
         return tuple(rules)
 
     def _watermark(self, value: Value | None) -> Watermark | None:
-        found = self._section(options.WATERMARK, value) if value is not None else None
-        return Watermark(found["column"], found["delay"]) if found else None
+        if value is None or (found := self._section(options.WATERMARK, value)) is None:
+            return None
+        return Watermark(found["column"], found["delay"], found["late"], value.line)
 
     def _table(self, name: str, value: Value) -> Table | None:
         found = self._section(options.TABLE, value)

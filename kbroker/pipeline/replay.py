@@ -6,8 +6,8 @@ stream has not read yet, it will write itself. What makes a second write harmles
 append    a record's rows are inserted unless the table has its _topic, _partition, _offset
 upsert    rows are merged by the sink's key; an older row does not replace a newer one. Where nothing tells
           which is newer, or the first row of a key counts (deduplicate), only missing keys are inserted
-windows   are computed from all that the topic still has; those that overlap the range are merged by the key.
-          Windows that began before the oldest record of a topic that has lost some are left as they are
+windows   are computed from all that the topic still has; those that a record of the range belongs to are
+          merged by the key (window_replay.py)
 
 Each sink is written by one commit of its Delta table: a replay that is killed has written a sink or has not.
 """
@@ -15,13 +15,13 @@ Each sink is written by one commit of its Delta table: a replay that is killed h
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbroker.pipeline import graph, sinks, sources, views
-from kbroker.pipeline.errors import PipelineError
-from kbroker.pipeline.kafka_client import KafkaClient, Offsets
+from kbroker.pipeline import graph, ranges, sinks, sources, views, window_replay
+from kbroker.pipeline.errors import NotReplayable, PipelineError
+from kbroker.pipeline.kafka_client import KafkaClient
+from kbroker.pipeline.ranges import Range
 from kbroker.pipeline.spec import Deduplicate, Pipeline, Sink, Source
 from kbroker.pipeline.state import State
 from kbroker.pipeline.suggestions import suggestion
@@ -32,20 +32,11 @@ if TYPE_CHECKING:
 ORIGIN = ("_topic", "_partition", "_offset")
 
 
-class Range(NamedTuple):
-    start_ms: int
-    end_ms: int
-
-
 class Replayed(NamedTuple):
     sink: str
     records: int
     note: str = ""
     """Why it was left out, or what of it."""
-
-
-class NotReplayable(PipelineError):
-    """Of one sink; known only when Spark has analysed its rows."""
 
 
 def parse_time(text: str) -> int:
@@ -122,82 +113,19 @@ def _replay_sink(
     committed = State(pipeline.state).committed(sink.name)
     assert committed is not None
     upstream = graph.sink_lineage(pipeline, sink)
-    windowed = bool(upstream.windows)
-    count, complete_since = 0, wanted.start_ms
+    if upstream.windows:
+        found = window_replay.replay(spark, pipeline, client, sink, committed.offsets, wanted)
+        return Replayed(sink.name, found.records, found.note)
+    count = 0
 
     def read(session: SparkSession, source: Source) -> DataFrame:
-        nonlocal count, complete_since
-        passed = _of(source, committed.offsets)
-        start, end = _bounds(client, passed, None if windowed else wanted)
-        count += sum(end[t][p] - start[t][p] for t in end for p in end[t])
-        if windowed:
-            if any(0 < start[t][p] == end[t][p] for t in end for p in end[t]):
-                complete_since = wanted.end_ms  # nothing that the stream has read is left
-            else:
-                oldest = _oldest_after_loss(session, pipeline, source, start, end)
-                complete_since = max(complete_since, oldest)
-        return sources.read_range(session, pipeline, source, start, end)
+        nonlocal count
+        records = ranges.bounds(client, ranges.of_source(source, committed.offsets), wanted)
+        count += records.total
+        return sources.read_range(session, pipeline, source, records.start, records.end)
 
     rows = views.build(spark, pipeline, read, only=upstream.names).frames[sink.view]
-    if not windowed:
-        return Replayed(sink.name, count, _write(rows, sink, upstream))
-    sinks.upsert_rows(_overlapping(rows, wanted, complete_since), sink)
-    moment = datetime.datetime.fromtimestamp(complete_since / 1000, datetime.UTC)
-    incomplete = f"windows that began before {moment:%Y-%m-%dT%H:%M:%SZ} left as they are: records are gone"
-    return Replayed(sink.name, count, incomplete if complete_since > wanted.start_ms else "")
-
-
-def _oldest_after_loss(
-    spark: SparkSession, pipeline: Pipeline, source: Source, start: Offsets, end: Offsets
-) -> int:
-    """The newest of the first timestamps (ms) of partitions whose log no longer starts at 0; 0 if all do."""
-    cut = {
-        topic: {partition: offset for partition, offset in each.items() if offset > 0}
-        for topic, each in start.items()
-        if any(each.values())
-    }
-    if not cut:
-        return 0
-    until = {topic: {partition: end[topic][partition] for partition in each} for topic, each in cut.items()}
-    records = sources.read_range(spark, pipeline, source, cut, until)
-    firsts = records.groupBy("topic", "partition").agg({"timestamp": "min"}).toDF("topic", "partition", "at")
-    (row,) = firsts.selectExpr("max(unix_millis(at)) at").collect()
-    return int(row["at"] or 0)
-
-
-def _of(source: Source, offsets: Offsets) -> Offsets:
-    """The part of a checkpoint that is this source's: by its topics, or its pattern."""
-    if source.pattern is not None:
-        return {topic: each for topic, each in offsets.items() if re.fullmatch(source.pattern, topic)}
-    return {topic: each for topic, each in offsets.items() if topic in source.named_topics()}
-
-
-def _bounds(client: KafkaClient, passed: Offsets, wanted: Range | None) -> tuple[Offsets, Offsets]:
-    """Start and end per partition: within the log, the range of time, and what the stream has passed."""
-    log_start = client.start_offsets(passed)
-    first = client.offsets_at(passed, wanted.start_ms) if wanted else log_start
-    last = client.offsets_at(passed, wanted.end_ms) if wanted else passed
-    start: Offsets = {}
-    end: Offsets = {}
-    for topic, partitions in passed.items():
-        for partition, limit in partitions.items():
-            until = last[topic][partition]
-            until = limit if until < 0 else min(until, limit)
-            since = first[topic][partition]
-            since = until if since < 0 else min(max(since, log_start[topic][partition]), until)
-            start.setdefault(topic, {})[partition] = since
-            end.setdefault(topic, {})[partition] = max(since, until)
-    return start, end
-
-
-def _overlapping(rows: DataFrame, wanted: Range, complete_since_ms: int) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    if not {"window_start", "window_end"} <= set(rows.columns):
-        raise NotReplayable("it needs the columns window_start and window_end")
-    since, until, complete = (F.timestamp_millis(F.lit(each)) for each in (*wanted, complete_since_ms))
-    rows = rows.where((F.col("window_end") > since) & (F.col("window_start") < until))
-    return rows.where(F.col("window_start") >= complete) if complete_since_ms > wanted.start_ms else rows
+    return Replayed(sink.name, count, _write(rows, sink, upstream))
 
 
 def _write(rows: DataFrame, sink: Sink, upstream: graph.Lineage) -> str:

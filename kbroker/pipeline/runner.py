@@ -18,8 +18,10 @@ from kbroker.pipeline import decoding, failures, graph, kafka_client, sinks, vie
 from kbroker.pipeline.committing import Committer
 from kbroker.pipeline.durations import milliseconds
 from kbroker.pipeline.errors import PipelineError
-from kbroker.pipeline.kafka_client import KafkaClient
+from kbroker.pipeline.kafka_client import KafkaClient, Offsets
+from kbroker.pipeline.late import LateLetters
 from kbroker.pipeline.progress import Progress
+from kbroker.pipeline.session import java_ended
 from kbroker.pipeline.spec import Pipeline, Sink, Source, Trigger
 from kbroker.pipeline.state import State
 
@@ -59,9 +61,10 @@ class Query:
             except Exception as error:
                 self._failed(error, now, retry_seconds)
             return
+        active = self._running.isActive  # before the reports: one that ends meanwhile has its last one there
         if self.progress.take(self._reports(self._running)):
             self._failing_since, self._pause = None, 1.0
-        if self._running.isActive:
+        if active:
             return
         reason = self._running.exception()
         self._running = None
@@ -118,12 +121,15 @@ class Runner:
             committer = Committer(self.pipeline)
             stack.callback(committer.close)
             queries = list(self._queries())
-            stack.callback(self._finish, queries, committer)
+            late = self._late_letters(queries)
+            stack.callback(self._finish, queries, committer, late)
             retry_seconds = milliseconds(self.pipeline.retry_for) / 1000
             while not self._stopping.is_set() and not all(query.done for query in queries):
                 for query in queries:
                     query.step(time.monotonic(), retry_seconds)
                 self._keep(queries, committer)
+                for letters in late:
+                    letters.send(time.monotonic())
                 if observer is not None:
                     observer([query.progress for query in queries])
                 self._stopping.wait(pause_seconds)
@@ -134,10 +140,30 @@ class Runner:
             query.progress.save(self._state)
             committer.commit(query.name, query.progress.offsets, time.monotonic())
 
-    def _finish(self, queries: list[Query], committer: Committer) -> None:
+    def _late_letters(self, queries: list[Query]) -> list[LateLetters]:
+        progress = {query.name: query.progress for query in queries}
+        found = [
+            LateLetters(self._spark, self.pipeline, sink, progress[sink.name])
+            for sink in self.pipeline.sinks.values()
+        ]
+        for letters in found:
+            letters.check()
+        return found
+
+    def _finish(self, queries: list[Query], committer: Committer, late: list[LateLetters]) -> None:
+        gone = java_ended(self._spark)
         for query in queries:
-            query.stop()
-        self._keep(queries, committer)
+            if not gone:
+                query.stop()
+            query.progress.save(self._state)
+        committer.finish({query.name: self._written(query) for query in queries})
+        for letters in late if not gone else ():
+            letters.finish()
+
+    def _written(self, query: Query) -> Offsets:
+        """What is in the table by the checkpoint: also what no report of this run told of."""
+        committed = self._state.committed(query.name) if self._state.local else None
+        return committed.offsets if committed else query.progress.offsets
 
     def _queries(self) -> Iterator[Query]:
         for sink in self.pipeline.sinks.values():

@@ -32,7 +32,7 @@ _SIMPLE = [
     "binary",
     "variant",
 ]
-_TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|`[^`]+`|\d+|[<>(),:])")
+_TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`|\d+|[<>(),:])")
 
 
 def from_mapping(columns: Mapping[str, Any]) -> str:
@@ -59,6 +59,11 @@ def from_ddl(text: str) -> str:
     parser = _Parser(text)
     parser.columns()
     return text
+
+
+def column_names(ddl: str) -> tuple[str, ...]:
+    """The columns of "id bigint, amount double": id, amount"""
+    return tuple(_Parser(ddl).columns())
 
 
 def quoted(name: str) -> str:
@@ -88,15 +93,16 @@ class _Parser:
             position = token.end()
         self._next = 0
 
-    def columns(self) -> None:
+    def columns(self) -> list[str]:
+        names = []
         while True:
-            self._name()
+            names.append(self._name())
             if self._peek() == ":":
                 self._take()
             self.type()
             self._constraints()
             if self._peek() is None:
-                return
+                return names
             self._expect(",")
 
     def type(self) -> None:
@@ -149,10 +155,11 @@ class _Parser:
         before = self._tokens[: self._next]
         return before.count("(") > before.count(")")
 
-    def _name(self) -> None:
+    def _name(self) -> str:
         name = self._take()
         if name is None or not re.match(r"[A-Za-z_`]", name):
             raise self._error(f"a column's name is missing in {self._text!r}")
+        return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
     def _expect(self, token: str) -> None:
         found = self._take()

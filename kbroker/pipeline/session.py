@@ -5,15 +5,20 @@ Under spark-submit the session that it prepared is taken as it is; only Delta's 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbroker.pipeline import jars, java
-from kbroker.pipeline.errors import SparkMissing
+from kbroker.pipeline import failures, jars, java
+from kbroker.pipeline.errors import JavaEnded, PipelineError, SparkMissing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +48,11 @@ COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60000",
 }
+JAVA_ENDED = (
+    "Spark's Java process has ended: it was killed, or its memory was not enough (spark.driver.memory under "
+    "spark gives it more). What is written stays; start it again, and it goes on from there"
+)
+_LAST_BREATH_SECONDS = 10.0
 
 
 def require_spark() -> None:
@@ -67,9 +77,72 @@ def create_session(name: str, settings: Mapping[str, str] | None = None) -> Spar
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         more = [path for path in chosen.pop("spark.jars", "").split(",") if path]
         chosen = {**LOCAL, **chosen, "spark.jars": ",".join([*map(str, jars.provide()), *more])}
+        chosen.setdefault("spark.sql.warehouse.dir", _warehouse())
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except _spark_errors() as error:
+        said = failures.explain(error).message.rstrip(".")
+        raise PipelineError(f"Spark does not start: {said}. See the settings under 'spark'") from None
+    _remove_artifacts(session)
+    return session
+
+
+@contextlib.contextmanager
+def opened(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session, stopped at the end; what Spark raises becomes a PipelineError."""
+    session = create_session(name, settings)
+    try:
+        yield session
+    except Exception as error:
+        if java_ended(session, error):
+            raise JavaEnded(JAVA_ENDED) from None
+        if isinstance(error, _spark_errors()):
+            raise PipelineError(failures.explain(error).message) from None
+        raise
+    finally:
+        with contextlib.suppress(*_spark_errors(), OSError):
+            session.stop()
+
+
+def java_ended(session: SparkSession, error: BaseException | None = None) -> bool:
+    """Whether Spark's Java process is gone; `error` is what the last call raised, if it raised something."""
+    from py4j.protocol import Py4JNetworkError
+
+    cut_off = isinstance(error, Py4JNetworkError | ConnectionError)
+    process = getattr(session.sparkContext._gateway, "proc", None)
+    if process is None:  # spark-submit's
+        return cut_off
+    try:
+        process.wait(_LAST_BREATH_SECONDS if cut_off else 0)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return Py4JError, PySparkException
+
+
+def _warehouse() -> str:
+    """Where Spark makes the directory of a database that no pipeline has: not the working directory."""
+    directory = tempfile.mkdtemp(prefix="kbroker-spark-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+def _remove_artifacts(session: SparkSession) -> None:
+    """Remove the empty directory `artifacts` that Spark 4.0 makes in the working directory."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, OSError):
+        made = Path(session._jsparkSession.artifactManager().artifactPath().toString()).parent
+        made.rmdir()
+        made.parent.rmdir()

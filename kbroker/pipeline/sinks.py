@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kbroker.pipeline import graph
+from kbroker.pipeline import columns, graph
 from kbroker.pipeline.decoding import KAFKA_COLUMNS
-from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.errors import FileProblem, PipelineError
 from kbroker.pipeline.schemas import quoted
 from kbroker.pipeline.sources import kafka_options
 from kbroker.pipeline.spec import Pipeline, Sink, Trigger
@@ -82,8 +82,8 @@ def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
 
     if sink.encode == "raw":
         return frame
-    columns = [name for name in frame.columns if name not in KAFKA_COLUMNS]
-    value = F.to_json(F.struct(*columns)).alias("value")
+    kept = [name for name in frame.columns if name not in KAFKA_COLUMNS]
+    value = F.to_json(F.struct(*kept)).alias("value")
     if not sink.key:
         return frame.select(value)
     if len(sink.key) == 1:
@@ -148,9 +148,16 @@ def one_per_key(rows: DataFrame, key: tuple[str, ...], newest: str | None) -> Da
 
 
 def check_schema(spark: SparkSession, sink: Sink, frame: DataFrame) -> None:
-    """Raise where the rows no longer fit the table that is there."""
+    """Raise where the rows lack a column that the sink names, or no longer fit the table that is there."""
     from delta.tables import DeltaTable
 
+    for option, names in columns.named_by(sink).items():
+        for name in names:
+            if not columns.has(tuple(frame.columns), name):
+                said = columns.no_column(sink.view, name, frame.columns)
+                raise FileProblem(
+                    f"line {sink.lines.get(option, sink.line)}: sink {sink.name!r}: {option}: {said}"
+                )
     if sink.kind != "delta" or not DeltaTable.isDeltaTable(spark, sink.target):
         return
     table = DeltaTable.forPath(spark, sink.target).toDF()

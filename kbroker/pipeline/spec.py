@@ -27,6 +27,9 @@ class Trigger:
 class Watermark:
     column: str
     delay: str
+    late: str
+    """What becomes of rows that are later: drop or dead_letter."""
+    line: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,17 @@ class Committed(NamedTuple):
     batch: int
     offsets: dict[str, dict[int, int]]
     """Topic, partition: the next offset to read."""
+
+
+class Batch(NamedTuple):
+    """What a batch of a query has read, and when a row was late for it."""
+
+    number: int
+    start: dict[str, dict[int, int]]
+    """Without partitions that were new then."""
+    end: dict[str, dict[int, int]]
+    watermark_ms: int
+    """Of the batch before: an operator drops rows that are not after it."""
 
 
 class State:
@@ -71,6 +82,20 @@ class State:
             return Committed(batch, _offsets((checkpoint / "offsets" / str(batch)).read_text()))
         return None
 
+    def batch(self, query: str, number: int) -> Batch | None:
+        """None where Spark has removed it: it keeps the newest hundred, and some more."""
+        checkpoint = self.path / query / "checkpoint"
+        try:
+            end = (checkpoint / "offsets" / str(number)).read_text()
+            if number == 0:
+                firsts = [each.read_text().partition("\n")[2] for each in checkpoint.glob("sources/*/0")]
+                return Batch(number, slowest(map(parse_offsets, firsts)), _offsets(end), 0)
+            before = (checkpoint / "offsets" / str(number - 1)).read_text()
+        except OSError:
+            return None
+        watermark = json.loads(before.splitlines()[1])["batchWatermarkMs"]
+        return Batch(number, _offsets(before), _offsets(end), int(watermark))
+
     def read_progress(self, query: str) -> dict[str, Any]:
         try:
             found = json.loads((self.path / query / "progress.json").read_text())
@@ -103,17 +128,20 @@ def parse_offsets(text: str | dict[str, Any] | None) -> dict[str, dict[int, int]
     }
 
 
+def slowest(read: Iterable[dict[str, dict[int, int]]]) -> dict[str, dict[int, int]]:
+    """How far a query is: of a topic that it reads twice, as far as the slower reader."""
+    found: dict[str, dict[int, int]] = {}
+    for offsets in read:
+        for topic, partitions in offsets.items():
+            known = found.setdefault(topic, {})
+            for partition, offset in partitions.items():
+                known[partition] = min(offset, known.get(partition, offset))
+    return found
+
+
 def _offsets(text: str) -> dict[str, dict[int, int]]:
     """An `offsets/N` file: a version, metadata, then one line per source ("-": nothing yet)."""
-    found: dict[str, dict[int, int]] = {}
-    for line in text.splitlines()[2:]:
-        if line.startswith("{"):
-            for topic, partitions in parse_offsets(line).items():
-                known = found.setdefault(topic, {})
-                for partition, offset in partitions.items():
-                    # A topic read twice by one query has got as far as its slower reader.
-                    known[partition] = min(offset, known.get(partition, offset))
-    return found
+    return slowest(parse_offsets(line) for line in text.splitlines()[2:] if line.startswith("{"))
 
 
 def _batches(directory: Path) -> set[int]:

@@ -79,10 +79,12 @@ def render(statuses: list[QueryStatus], *, per_partition: bool = True) -> str:
             each.progress.rows,
             each.progress.rows_per_second,
             each.progress.rejected,
+            each.progress.late or 0,
         )
         for each in statuses
     ]
-    parts = [table(("query", "read", "lag", "batch", "last batch", "rows", "rows/s", "rejected"), rows)]
+    headings = ("query", "read", "lag", "batch", "last batch", "rows", "rows/s", "rejected", "late")
+    parts = [table(headings, rows)]
     if per_partition:
         lines = [
             (each.name, part.topic, part.partition, _shown(part.offset), part.end, part.lag)
@@ -105,6 +107,9 @@ def plain(statuses: list[QueryStatus]) -> list[dict[str, Any]]:
             "rows": each.progress.rows,
             "rows_per_second": each.progress.rows_per_second,
             "rejected": each.progress.rejected,
+            "late_rows": each.progress.late_rows,
+            "late_groups": each.progress.late_groups,
+            "late_letters": each.progress.late_letters,
             "partitions": [{**part._asdict(), "lag": part.lag} for part in each.partitions],
         }
         for each in statuses

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from kbroker.pipeline.decoding import KAFKA_COLUMNS
-from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.errors import FileProblem
+from kbroker.pipeline.failures import refusal
 from kbroker.pipeline.spec import Deduplicate, Join, Sql, Step, Watermark, Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -22,13 +23,7 @@ def apply_step(spark: SparkSession, step: Step) -> DataFrame:
     try:
         return _frame(spark, step)
     except AnalysisException as error:
-        raise StepRefused(step, error) from None
-
-
-class StepRefused(PipelineError):
-    def __init__(self, step: Step, error: Exception) -> None:
-        said = str(error).split("\n\nJVM stacktrace")[0].strip()
-        super().__init__(f"line {step.line}: step {step.name!r}: Spark refuses it: {said}")
+        raise FileProblem(f"line {step.line}: step {step.name!r}: {refusal(error)}") from None
 
 
 def with_watermark(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
@@ -49,12 +44,18 @@ def _frame(spark: SparkSession, step: Step) -> DataFrame:
     return with_watermark(_joined(spark, action), step.watermark)
 
 
+def window_of(action: Window) -> Column:
+    """The window, or the windows, of a row."""
+    from pyspark.sql import functions as F
+
+    return F.window(F.col(action.time), action.size, action.slide)
+
+
 def _window(frame: DataFrame, action: Window) -> DataFrame:
     from pyspark.sql import functions as F
 
-    window = F.window(F.col(action.time), action.size, action.slide)
     aggregates = [F.expr(text).alias(name) for name, text in action.aggregate.items()]
-    grouped = frame.groupBy(window.alias("window"), *action.group_by).agg(*aggregates)
+    grouped = frame.groupBy(window_of(action).alias("window"), *action.group_by).agg(*aggregates)
     return grouped.select(
         F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"),
         *action.group_by, *action.aggregate,

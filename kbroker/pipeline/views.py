@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kbroker.pipeline import decoding, inference, sources, steps
-from kbroker.pipeline.errors import PipelineError
+from kbroker.pipeline.errors import FileProblem
+from kbroker.pipeline.failures import refusal
 from kbroker.pipeline.spec import Pipeline, Source
 
 if TYPE_CHECKING:
@@ -79,6 +80,5 @@ def _counted(decoded: DataFrame, source: Source) -> DataFrame:
     )
 
 
-def _refused(line: int, what: str, error: Exception) -> PipelineError:
-    said = str(error).split("\n\nJVM stacktrace")[0].strip()
-    return PipelineError(f"line {line}: {what}: Spark refuses it: {said}")
+def _refused(line: int, what: str, error: Exception) -> FileProblem:
+    return FileProblem(f"line {line}: {what}: {refusal(error)}")

@@ -18,7 +18,7 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest
-from kbroker.telemetry import files as telemetry_files
+from kbroker.telemetry.opening import files as telemetry_files
 
 TELEMETRY_KEYS = {71, 72}
 CLIENT_METRICS = 16

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from kbroker.pipeline import checks
+from kbroker.pipeline.columns import of_views
+from kbroker.pipeline.decoding import KAFKA_COLUMNS
 
 from .declared import GOOD, load, problems
 
@@ -46,7 +48,63 @@ WATERMARK = "    watermark: {column: placed_at, delay: 10 minutes}\n"
             10,
             "aggregates without a watermark, so no row is ever final",
         ),
+        (
+            [("10 minutes}", "10 minutes, late: dead_letter}"), (SQL, WINDOW)],
+            6,
+            "late: dead_letter needs a dead_letter topic on source 'orders'",
+        ),
+        (
+            [("10 minutes}", "10 minutes, late: dead_letter}\n    dead_letter: rejected")],
+            6,
+            "no deduplicate and no window of a sink reads 'orders'",
+        ),
+        (
+            [
+                ("10 minutes}", "10 minutes, late: dead_letter}\n    dead_letter: rejected"),
+                ("name: orders", "name: orders\nstate: s3a://bucket/state"),
+                (SQL, WINDOW),
+            ],
+            7,
+            "late: dead_letter needs a local state directory",
+        ),
         ([("delta: ./out", "kafka: orders")], 13, "writes to the topic it reads"),
+        (
+            [("./out", "./out\n    mode: upsert\n    key: [id, idd]")],
+            15,
+            "sink 'out': key: 'big' has no column 'idd'; did you mean 'id'?",
+        ),
+        ([("delta: ./out", "kafka: out\n    key: ident")], 14, "'big' has no column 'ident'"),
+        (
+            [("delta: ./out", "kafka: out\n    encode: raw")],
+            14,
+            "'big' has no column 'value'; it has id, placed_at",
+        ),
+        ([("./out", "./out\n    mode: upsert\n    key: id\n    latest_by: seen")], 16, "no column 'seen'"),
+        (
+            [("./out", "./out\n    partition_by: day")],
+            14,
+            "sink 'out': partition_by: 'big' has no column 'day'",
+        ),
+        ([("column: placed_at", "column: placed")], 6, "did you mean 'placed_at'?"),
+        ([(SQL, "deduplicate: {from: orders, by: [id, nr]}")], 9, "step 'big': 'orders' has no column 'nr'"),
+        ([(SQL, WINDOW.replace("time: placed_at", "time: at"))], 9, "'orders' has no column 'at'"),
+        ([(SQL, WINDOW.replace("size:", "group_by: shop, size:"))], 9, "'orders' has no column 'shop'"),
+        (
+            [(SQL, WINDOW), ("./out", "./out\n    mode: upsert\n    key: [window_start, sum]")],
+            15,
+            "'big' has no column 'sum'; it has window_start, window_end, total",
+        ),
+        (
+            [
+                (SQL, "join: {left: orders, right: names, on: [id, name]}"),
+                (
+                    "steps:",
+                    'tables:\n  names: {path: ./n, format: csv, schema: "id bigint, name string"}\nsteps:',
+                ),
+            ],
+            11,
+            "step 'big': 'orders' has no column 'name'",
+        ),
         ([("topics: orders\n", "topics: orders\n    dead_letter: orders\n")], 5, "a loop"),
         (
             [("topics: orders\n", "topics: orders\n    options: {maxOffsetPerTrigger: 1}\n")],
@@ -122,6 +180,33 @@ def test_joins_of_streams_and_tables(tmp_path: Path) -> None:
         SQL, "join: {left: orders, right: names, on: id, how: left}"
     )
     assert load(tmp_path, good).tables["names"].format == "delta"
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT * FROM orders", ("id", "placed_at", "amount", *KAFKA_COLUMNS)),
+        (
+            "SELECT o.id, `amount` AS total, round(amount, 2) rounded FROM orders o",
+            ("id", "total", "rounded"),
+        ),
+        ("SELECT DISTINCT id, CASE WHEN amount > 1 THEN f(id) END AS x FROM orders", ("id", "x")),
+        ("SELECT id, CASE WHEN amount > 1 THEN f(id) END FROM orders", None),
+        ("SELECT id, amount + 1 FROM orders", None),
+        ("SELECT id, amount total FROM orders", None),
+        ("SELECT * FROM (SELECT id FROM orders)", None),
+        ("SELECT * FROM orders a JOIN orders b USING (id)", None),
+        ("SELECT a.* FROM orders a", None),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM orders", None),
+        ("WITH x AS (SELECT id FROM orders) SELECT id FROM x", None),
+        ("SELECT *, x FROM orders LATERAL VIEW explode(array(1)) t AS x", None),
+    ],
+)
+def test_columns_of_a_query_are_known_where_all_have_plain_names(
+    tmp_path: Path, query: str, columns: tuple[str, ...] | None
+) -> None:
+    pipeline = load(tmp_path, GOOD.replace("sql: SELECT * FROM orders WHERE amount > 100", f'sql: "{query}"'))
+    assert of_views(pipeline)["big"] == columns
 
 
 def test_unused_parts_and_growing_state_are_warnings(tmp_path: Path) -> None:

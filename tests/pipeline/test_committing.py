@@ -46,6 +46,11 @@ def test_progress_is_committed_as_a_group_and_a_refusal_is_tried_again(
             assert committed(broker, "lag.out") == {0: 5, 1: 7}, "not before the pause is over"
             committer.commit("out", {"orders": {0: 9, 1: 9}}, now=2.0 + 2 * PAUSE_SECONDS)
             assert committed(broker, "lag.out") == {0: 9, 1: 9}
+            broker.fail("OffsetCommit", "GROUP_AUTHORIZATION_FAILED")
+            now = 3.0 + 2 * PAUSE_SECONDS
+            committer.commit("out", {"orders": {0: 11, 1: 11}}, now=now)
+            committer.finish({"out": {"orders": {0: 12, 1: 12}}})
+            assert committed(broker, "lag.out") == {0: 12, 1: 12}, "the end of a run waits for no pause"
         finally:
             committer.close()
 

@@ -63,6 +63,7 @@ def test_a_json_schema_file_gives_columns_and_rules(tmp_path: Path) -> None:
     schema = {"properties": {"id": {"type": "integer", "minimum": 1}}, "required": ["id"]}
     (tmp_path / "order.json").write_text(json.dumps(schema))
     text = GOOD.replace('schema: "id bigint, placed_at timestamp, amount double"', "json_schema: order.json")
+    text = text.replace("column: placed_at", "column: _timestamp")
     decode = load(tmp_path, text).sources["orders"].decode
     assert decode.schema == "`id` bigint"
     assert [rule.expect for rule in decode.rules] == ["`id` is not null", "`id` is null or (`id` >= 1)"]

@@ -41,6 +41,15 @@ def test_without_a_terminal_progress_is_a_line_when_it_changes() -> None:
     assert out.getvalue() == "out 10 rows, 2 behind\n"
 
 
+def test_a_line_tells_what_came_too_late() -> None:
+    out = io.StringIO()
+    Display(out)([Progress("silver", rows=10, late_rows=3, late_letters=2), Progress("gold", late_groups=1)])
+    assert (
+        out.getvalue()
+        == "silver 10 rows, 0 behind, late: 3 rows, 2 sent; gold 0 rows, 0 behind, late: 1 groups\n"
+    )
+
+
 def test_a_terminal_is_drawn_in_place() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -10,11 +10,14 @@ from kbroker.pipeline.progress import Progress, lag
 from kbroker.pipeline.state import State
 
 
-def checkpoint(state: Path, query: str, batch: int, *offsets: object, committed: bool = True) -> None:
+def checkpoint(
+    state: Path, query: str, batch: int, *offsets: object, committed: bool = True, watermark_ms: int = 0
+) -> None:
     directory = state / query / "checkpoint"
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True, exist_ok=True)
-    lines = ["v1", "{}", *(json.dumps(each) if each is not None else "-" for each in offsets)]
+    metadata = json.dumps({"batchWatermarkMs": watermark_ms})
+    lines = ["v1", metadata, *(json.dumps(each) if each is not None else "-" for each in offsets)]
     (directory / "offsets" / str(batch)).write_text("\n".join(lines))
     if committed:
         (directory / "commits" / str(batch)).write_text("v1\n{}")
@@ -50,6 +53,7 @@ def report(batch: int, rows: int, end: int, rejected: int = 0) -> dict[str, obje
         "timestamp": "2026-01-01T00:00:00.000Z",
         "numInputRows": rows,
         "processedRowsPerSecond": 10.0,
+        "durationMs": {"latestOffset": 3, "addBatch": 50, "triggerExecution": 60},
         "sources": [{"endOffset": json.dumps({"t": {"0": end}}), "latestOffset": {"t": {"0": 30}}}],
         "observedMetrics": {"orders": {"rows": rows, "rejected": rejected}},
     }
@@ -64,6 +68,52 @@ def test_a_batch_is_counted_once_over_reports_and_restarts(tmp_path: Path) -> No
     again = Progress.load(state, "out")
     assert again.take([report(1, 5, 15), report(2, 5, 20, rejected=1)])
     assert (again.rows, again.rejected, again.batch, again.behind) == (20, 3, 2, 10)
+
+
+def test_a_report_of_a_query_that_waits_does_not_stand_for_the_batch_that_comes_next() -> None:
+    progress = Progress("out")
+    waiting = {**report(1, 0, 10), "durationMs": {"latestOffset": 3, "triggerExecution": 4}}
+    waiting["timestamp"] = "2026-01-01T00:00:10.000Z"
+    assert progress.take([report(0, 10, 10)])
+    assert progress.take([waiting]), "the query was heard of"
+    assert not progress.take([waiting])
+    assert (progress.batch, progress.timestamp) == (0, "2026-01-01T00:00:00.000Z")
+    progress.take([{**report(1, 5, 15, rejected=1), "timestamp": "2026-01-01T00:00:20.000Z"}])
+    assert (progress.rows, progress.rejected, progress.batch) == (15, 1, 1)
+
+
+def test_late_rows_and_late_groups_are_counted_apart_and_kept(tmp_path: Path) -> None:
+    progress = Progress("out")
+    assert progress.late == ""
+    operators = [
+        {"operatorName": "dedupeWithinWatermark", "numRowsDroppedByWatermark": 1200},
+        {"operatorName": "stateStoreSave", "numRowsDroppedByWatermark": 3},
+    ]
+    for _ in range(2):
+        progress.take([{**report(0, 10, 10), "stateOperators": operators}])
+    progress.save(State(str(tmp_path)))
+    again = Progress.load(State(str(tmp_path)), "out")
+    assert (again.late_rows, again.late_groups, again.late) == (1200, 3, "1,200 rows, 3 groups")
+
+
+def test_a_batch_knows_its_records_and_the_watermark_of_the_one_before(tmp_path: Path) -> None:
+    first = tmp_path / "out" / "checkpoint" / "sources" / "0" / "0"
+    first.parent.mkdir(parents=True)
+    first.write_bytes(b'\0v1\n{"t":{"0":2}}')
+    for number, end in enumerate((5, 9)):
+        checkpoint(tmp_path, "out", number, {"t": {"0": end}}, watermark_ms=1000 * number)
+    checkpoint(tmp_path, "out", 2, {"t": {"0": 9, "1": 4}}, watermark_ms=5000)
+    state = State(str(tmp_path))
+    assert state.batch("out", 0) == (0, {"t": {0: 2}}, {"t": {0: 5}}, 0)
+    assert state.batch("out", 2) == (2, {"t": {0: 9}}, {"t": {0: 9, 1: 4}}, 1000)
+    assert state.batch("out", 4) is None, "the one before is gone"
+
+
+def test_a_topic_that_a_query_reads_twice_is_as_far_as_its_slower_reader() -> None:
+    progress = Progress("out")
+    sources = [{"endOffset": {"t": {"0": 7, "1": 2}}}, {"endOffset": {"t": {"0": 5, "1": 3}}}]
+    progress.take([{**report(0, 10, 10), "sources": sources}])
+    assert progress.offsets == {"t": {0: 5, 1: 2}}
 
 
 def test_an_empty_batch_keeps_the_last_speed() -> None:

@@ -124,15 +124,4 @@ def identify(settings: Settings, cluster_id: str) -> None:
 
 def directory_config(settings: Settings) -> DirectoryConfig:
     """What the data directory obeys of the settings in force."""
-    return DirectoryConfig(
-        retention_initial_delay_ms=settings["log.initial.task.delay.ms"],
-        retention_check_interval_ms=settings["log.retention.check.interval.ms"],
-        producer_id_expiration_ms=settings["producer.id.expiration.ms"],
-        producer_id_expiration_check_interval_ms=settings["producer.id.expiration.check.interval.ms"],
-        max_producer_ids=settings["kbroker.max.producer.ids"],
-        flush_offset_checkpoint_interval_ms=settings["log.flush.offset.checkpoint.interval.ms"],
-        cleaner_enable=settings["log.cleaner.enable"],
-        cleaner_backoff_ms=settings["log.cleaner.backoff.ms"],
-        cleaner_dedupe_buffer_bytes=settings["log.cleaner.dedupe.buffer.size"],
-        cleaner_dedupe_load_factor=settings["log.cleaner.io.buffer.load.factor"],
-    )
+    return settings.typed(DirectoryConfig)

@@ -136,11 +136,10 @@ class Server:
 
     def _size_buffers(self, bound: socket.socket) -> None:
         """Before it listens: the sockets that it accepts inherit the sizes, and offer windows to match."""
-        for option, name in (
-            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
-            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+        for option, size_bytes in (
+            (socket.SO_RCVBUF, self._settings["socket.receive.buffer.bytes"]),
+            (socket.SO_SNDBUF, self._settings["socket.send.buffer.bytes"]),
         ):
-            size_bytes = self._settings[name]
             # A size that is set once is no longer adapted by the system to what the connection needs.
             if size_bytes > 0:
                 bound.setsockopt(socket.SOL_SOCKET, option, size_bytes)

@@ -1,4 +1,7 @@
-"""The topic configs that a log obeys: Kafka's names with underscores and, but for flush_ms, its defaults."""
+"""The configs that a log and a data directory obey, with their defaults: Kafka's, but for flush_ms.
+
+The definitions in ``kbroker.config`` name the field that each config goes to, and take the default from here.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,6 @@ class LogConfig:
     flush_messages: int = MAX_LONG
     # Kafka leaves flushing to the operating system; kbroker bounds what a power loss can take to one second.
     flush_ms: int = 1000
-    preallocate: bool = False
     validate_records: bool = False
     """Whether every record of a produced batch is decoded and checked. kbroker's own."""
 

@@ -10,15 +10,16 @@ from kbroker.config.definition import (
     MAX_INT,
     SHORT,
     STRING,
+    Field,
     Update,
     accepted,
     honoured,
 )
 from kbroker.config.validators import ListOf, OneOfIgnoringCase, Range
+from kbroker.storage.config import DirectoryConfig
 
 _FROM_0 = Range(0)
 _FROM_1 = Range(1)
-ADAPTIVE_INTERVAL = "adaptive: 100 ms, longer for large groups"
 
 # fmt: off
 COORDINATOR_CONFIGS = (
@@ -28,7 +29,7 @@ COORDINATOR_CONFIGS = (
         "Pause between two such tries.", _FROM_1),
     honoured("group.consumer.assignment.interval.ms", INT, 1000,
         "Shortest time between two target assignments of a consumer group.", _FROM_0, Update.CLUSTER_WIDE,
-        unset=ADAPTIVE_INTERVAL),
+        unset="adaptive: 100 ms, longer for large groups"),
     honoured("group.consumer.assignors", LIST, ("uniform", "range"),
         "Server-side assignors of consumer groups; the first is the default.", ListOf(allow_empty=False)),
     honoured("group.consumer.heartbeat.interval.ms", INT, 5000,
@@ -165,9 +166,10 @@ COORDINATOR_CONFIGS = (
         "Replicas of Kafka's offsets topic.", _FROM_1),
     accepted("offsets.topic.segment.bytes", INT, 104_857_600,
         "Segment size of Kafka's offsets topic.", _FROM_1),
-    honoured("producer.id.expiration.check.interval.ms", INT, 600_000,
+    honoured("producer.id.expiration.check.interval.ms", INT,
+        Field(DirectoryConfig, "producer_id_expiration_check_interval_ms"),
         "How often expired producer ids are looked for.", _FROM_1, internal=True),
-    honoured("producer.id.expiration.ms", INT, 86_400_000,
+    honoured("producer.id.expiration.ms", INT, Field(DirectoryConfig, "producer_id_expiration_ms"),
         "How long a partition remembers a silent producer.", _FROM_1, Update.CLUSTER_WIDE),
     accepted("share.coordinator.append.linger.ms", INT, -1,
         "How long Kafka gathers share coordinator writes.", Range(-1)),

@@ -15,7 +15,8 @@ import math
 import re
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from kbroker.protocol.errors import ApiError, ErrorCode
 
@@ -73,23 +74,57 @@ class Validator(Protocol):
         """Raise InvalidConfig if the typed value is not permitted."""
 
 
+class Field(NamedTuple):
+    """Where a config's value goes: a field of a dataclass that a part of the broker obeys (LogConfig, say).
+
+    ``Settings.typed`` fills the dataclass. The config's default is that of the field: it stands in the
+    dataclass and nowhere else. A definition that names a field which is not there raises at import.
+    """
+
+    of: type
+    name: str
+
+    @property
+    def default(self) -> ConfigValue:
+        default = self._in_field()
+        if isinstance(default, frozenset):
+            return tuple(sorted(default))
+        return default  # type: ignore[no-any-return]  # typed in the dataclass
+
+    def held(self, value: ConfigValue) -> object:
+        """The value as the field holds it: a LIST as a set, if the field is one."""
+        return (
+            frozenset(value)
+            if isinstance(value, tuple) and isinstance(self._in_field(), frozenset)
+            else value
+        )
+
+    def _in_field(self) -> Any:
+        fields = getattr(self.of, "__dataclass_fields__", {})
+        if self.name not in fields:
+            raise LookupError(f"{self.of.__name__} has no field {self.name} for a config")
+        return fields[self.name].default
+
+
 class ConfigDef(NamedTuple):
     name: str
     type: ConfigType
     default: ConfigValue
-    validator: Validator | None
     doc: str
+    validator: Validator | None = None
     update: Update = Update.READ_ONLY
-    applies: bool = True
-    """Whether the config does something in kbroker; otherwise it is accepted and shown, no more."""
     synonyms: tuple[str, ...] = ()
     """For a topic config, the broker configs that are its default, the strongest first."""
     internal: bool = False
     """Accepted, but not shown by DescribeConfigs unless it was set."""
-    protects: bool = False
-    """Whether it promises a protection that kbroker does not give: then only its default is taken."""
     unset: str = ""
     """What kbroker does unless it was set, where that is no value: the default is then Kafka's, for show."""
+    applies: bool = True
+    """Whether the config does something in kbroker; otherwise it is accepted and shown, no more."""
+    protects: bool = False
+    """Whether it promises a protection that kbroker does not give: then only its default is taken."""
+    field: Field | None = None
+    """Where its value goes, if not to readers of ``settings["name"]``."""
 
     @property
     def sensitive(self) -> bool:
@@ -111,7 +146,7 @@ class ConfigDef(NamedTuple):
 def honoured(
     name: str,
     type_: ConfigType,
-    default: ConfigValue,
+    default: ConfigValue | Field,
     doc: str,
     validator: Validator | None = None,
     update: Update = Update.READ_ONLY,
@@ -119,40 +154,22 @@ def honoured(
     internal: bool = False,
     unset: str = "",
 ) -> ConfigDef:
-    """A config that does something in kbroker."""
-    return ConfigDef(name, type_, default, validator, doc, update, True, synonyms, internal, unset=unset)
+    """A config that does something in kbroker: code reads it by its name, or reads the field it goes to."""
+    field = default if isinstance(default, Field) else None
+    value = default.default if isinstance(default, Field) else default
+    return ConfigDef(name, type_, value, doc, validator, update, synonyms, internal, unset, field=field)
 
 
-def accepted(
-    name: str,
-    type_: ConfigType,
-    default: ConfigValue,
-    doc: str,
-    validator: Validator | None = None,
-    update: Update = Update.READ_ONLY,
-    synonyms: tuple[str, ...] = (),
-    internal: bool = False,
-) -> ConfigDef:
-    """A config that is taken and shown, so that Kafka's files and tools work, and does nothing."""
-    return ConfigDef(name, type_, default, validator, doc, update, False, synonyms, internal)
+accepted = partial(ConfigDef, applies=False)
+"""A config that is taken and shown, so that Kafka's files and tools work, and does nothing."""
 
+protective = partial(ConfigDef, applies=False, protects=True)
+"""A config that says who may come in, what they may do or use, or with what key to encrypt.
 
-def protective(
-    name: str,
-    type_: ConfigType,
-    default: ConfigValue,
-    doc: str,
-    validator: Validator | None = None,
-    update: Update = Update.READ_ONLY,
-    internal: bool = False,
-) -> ConfigDef:
-    """A config that says who may come in, what they may do or use, or with what key to encrypt.
-
-    kbroker does none of it, and whoever set it would believe that it does: anything but the default, which
-    promises nothing, is refused. How such a thing is done in detail (ciphers, time limits) is ``accepted``.
-    Once it does something, it is ``honoured``.
-    """
-    return ConfigDef(name, type_, default, validator, doc, update, False, (), internal, protects=True)
+kbroker does none of it, and whoever set it would believe that it does: anything but the default, which
+promises nothing, is refused. How such a thing is done in detail (ciphers, time limits) is ``accepted``.
+Once it does something, it is ``honoured``.
+"""
 
 
 def table(*parts: Iterable[ConfigDef]) -> dict[str, ConfigDef]:

@@ -11,12 +11,14 @@ from kbroker.config.definition import (
     MAX_INT,
     MAX_LONG,
     STRING,
+    Field,
     Update,
     accepted,
     honoured,
     protective,
 )
 from kbroker.config.validators import ListOf, OneOf, Range
+from kbroker.storage.config import DirectoryConfig, LogConfig
 
 _FROM_0 = Range(0)
 _FROM_1 = Range(1)
@@ -62,7 +64,7 @@ SERVER_CONFIGS = (
         "The cluster id to take at the first start, instead of a random one."),
     honoured("kbroker.fsync", BOOLEAN, False,
         "Whether every acknowledgement waits until the records are forced to disk."),
-    honoured("kbroker.max.producer.ids", INT, 100_000,
+    honoured("kbroker.max.producer.ids", INT, Field(DirectoryConfig, "max_producer_ids"),
         "How many producer ids all partitions remember together; beyond that the oldest are forgotten.",
         _FROM_1),
     honoured("kbroker.in.memory", BOOLEAN, False,
@@ -72,7 +74,7 @@ SERVER_CONFIGS = (
         OneOf("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")),
     honoured("kbroker.telemetry.directory", STRING, None,
         "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
-    honoured("kbroker.validate.records", BOOLEAN, False,
+    honoured("kbroker.validate.records", BOOLEAN, Field(LogConfig, "validate_records"),
         "Whether every record of a produced batch is decoded and checked, not only the batch."),
     honoured("listener.security.protocol.map", STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",

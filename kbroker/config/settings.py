@@ -11,14 +11,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbroker.config import files
 from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS
-from kbroker.config.definition import ConfigDef, ConfigValue, InvalidConfig
+from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
 from kbroker.config.protection import broken_promises
@@ -27,6 +29,8 @@ from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.storage.config import LogConfig
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from kbroker.config.description import Described
 
 ENVIRONMENT_PREFIX = "KBROKER_"
@@ -40,7 +44,9 @@ _NOT_SETTINGS = (
 
 _NAMES_OF = {name: group for group in UNITS + ALIASES for name in group}
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
+_NONE: Mapping[str, str] = MappingProxyType({})
 
+Kind = TypeVar("Kind", bound="DataclassInstance")
 
 NO_RETENTION = "log.retention.ms: 0 keeps nothing; give at least 1, or -1 for no limit"
 
@@ -185,19 +191,25 @@ class Settings:
         if values["remote.storage.enable"]:
             raise InvalidConfig("remote.storage.enable: this broker has no remote storage")
 
+    def typed(self, kind: type[Kind], topic_configs: Mapping[str, str] = _NONE) -> Kind:
+        """A dataclass of the values in force of all configs whose definitions name a field of it.
+
+        Those of the broker, and those of a topic that has ``topic_configs`` of its own.
+        """
+        of_broker, of_topic = _fields_of(kind)
+        arguments = {field.name: field.held(self[name]) for name, field in of_broker}
+        if of_topic:
+            values = self.topic_values(topic_configs)
+            arguments.update((field.name, field.held(values[name])) for name, field in of_topic)
+        return kind(**arguments)
+
     def topic_config(self, overrides: Mapping[str, str]) -> LogConfig:
         """What a log of a topic with these configs obeys."""
-        fields = LogConfig.__dataclass_fields__
-        arguments: dict[str, object] = {}
-        values = self.topic_values(overrides)
-        for name, value in values.items():
-            field = name.replace(".", "_")
-            if field in fields:
-                arguments[field] = frozenset(value) if isinstance(value, tuple) else value
-        arguments["validate_records"] = self["kbroker.validate.records"]
-        if values["internal.segment.bytes"] is not None:
-            arguments["segment_bytes"] = values["internal.segment.bytes"]
-        return LogConfig(**arguments)  # type: ignore[arg-type]  # typed by their definitions
+        config = self.typed(LogConfig, overrides)
+        if "internal.segment.bytes" in overrides:
+            values: dict[str, Any] = self.topic_values(overrides)
+            return replace(config, segment_bytes=values["internal.segment.bytes"])
+        return config
 
     def describe_topic(self, configs: Mapping[str, str]) -> list[Described]:
         """Every config of a topic that has these, for answers to clients."""
@@ -230,6 +242,20 @@ class Settings:
         _ = self.listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
             raise SettingError(NO_RETENTION)
+
+
+@cache
+def _fields_of(kind: type) -> tuple[list[tuple[str, Field]], list[tuple[str, Field]]]:
+    """The broker configs and the topic configs that go to fields of a dataclass, with their fields."""
+    broker, topic = (
+        [
+            (each.name, each.field)
+            for each in table.values()
+            if each.field is not None and each.field.of is kind
+        ]
+        for table in (BROKER_CONFIGS, TOPIC_CONFIGS)
+    )
+    return broker, topic
 
 
 def unknown_setting(name: str, origin: str) -> SettingError:

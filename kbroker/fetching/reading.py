@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kbroker.errors import error_code
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.topics.registry import leader_epochs
+from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

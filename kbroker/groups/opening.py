@@ -48,7 +48,7 @@ def open_groups(broker: Broker) -> GroupCoordinator:
             store=broker.catalog.group_store(),
             topics=TopicsView(broker.topics),
             new_id=lambda: str(uuid.uuid4()),
-            settings=_group_settings(broker.settings),
+            settings=group_settings(broker.settings),
             timers=timers,
             soon=broker.scheduler.soon,
         ),
@@ -69,7 +69,8 @@ def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) ->
         coordinator.topic_deleted(topic.name)
 
 
-def _group_settings(settings: Settings) -> GroupSettings:
+def group_settings(settings: Settings) -> GroupSettings:
+    """What the group coordinator obeys of the settings in force."""
     delay_is_set = settings.text("group.initial.rebalance.delay.ms") is not None
     return GroupSettings(
         group_min_session_timeout_ms=settings["group.min.session.timeout.ms"],
@@ -97,11 +98,12 @@ class ConsumerSettings:
         name = group_id if own else None
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = _consumer_group_settings(self._broker.settings, own)
+            known = self._known[name] = consumer_group_settings(self._broker.settings, own)
         return known
 
 
-def _consumer_group_settings(settings: Settings, own: Mapping[str, str]) -> ConsumerGroupSettings:
+def consumer_group_settings(settings: Settings, own: Mapping[str, str]) -> ConsumerGroupSettings:
+    """What a consumer group with these configs of its own obeys."""
     values = settings.group_values(own)
     interval_is_set = (
         "consumer.assignment.interval.ms" in own

@@ -26,7 +26,7 @@ from kbroker.protocol.messages.list_offsets import (
 )
 from kbroker.requests.long_requests import Steps
 from kbroker.storage.interface import Log, TimestampOffset
-from kbroker.topics.registry import leader_epochs
+from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

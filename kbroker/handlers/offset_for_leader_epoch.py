@@ -20,7 +20,7 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from kbroker.requests.long_requests import lazily
-from kbroker.topics.registry import leader_epochs
+from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -28,7 +28,7 @@ def open_transactions(broker: Broker) -> TransactionCoordinator:
             participants=TransactionMarkers(broker),
             allocate_producer_id=lambda: _allocate_producer_id(broker),
             transaction_version=lambda: broker.features.level("transaction.version"),
-            settings=_transaction_settings(broker.settings),
+            settings=transaction_settings(broker.settings),
             timers=timers,
         )
     )
@@ -44,7 +44,8 @@ def _allocate_producer_id(broker: Broker) -> Pending[int]:
     return allocated if isinstance(allocated, Pending) else Pending.resolved(allocated)
 
 
-def _transaction_settings(settings: Settings) -> TransactionSettings:
+def transaction_settings(settings: Settings) -> TransactionSettings:
+    """What the transaction coordinator obeys of the settings in force."""
     return TransactionSettings(
         transaction_max_timeout_ms=settings["transaction.max.timeout.ms"],
         transactional_id_expiration_ms=settings["transactional.id.expiration.ms"],

@@ -29,9 +29,9 @@ from kbroker.storage.partition.leader_epochs import LeaderEpochs
 from kbroker.storage.partition.log_reader import LogReader
 from kbroker.storage.partition.producer_state import ProducerStates
 from kbroker.storage.partition.snapshots import Snapshots
+from kbroker.storage.recovery import chain
 from kbroker.storage.recovery.batch_scan import CHUNK_BYTES, scan
 from kbroker.storage.recovery.damage import Loss, has_batch_behind, offsets_at
-from kbroker.storage.recovery.opening import chain
 from kbroker.storage.recovery.partition_files import LoadOptions, PartitionFiles
 from kbroker.storage.recovery.set_aside import set_aside
 from kbroker.storage.recovery.walk import Batch, Lost, Tail, gap, walk

@@ -54,7 +54,7 @@ ALL = [
     ],
 )
 def test_a_text_becomes_a_typed_value(type_, text, value):
-    assert ConfigDef("name", type_, None, None, "").parse(text) == value
+    assert ConfigDef("name", type_, None, "").parse(text) == value
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_text_becomes_a_typed_value(type_, text, value):
 )
 def test_a_text_of_the_wrong_type_is_refused(type_, text, why):
     with pytest.raises(InvalidConfig) as refusal:
-        ConfigDef("some.name", type_, None, None, "").parse(text)
+        ConfigDef("some.name", type_, None, "").parse(text)
     assert str(refusal.value) == f'some.name: "{text}" {why}'
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 
 from kbroker.config.broker_configs import BROKER_CONFIGS
-from kbroker.config.definition import InvalidConfig
+from kbroker.config.definition import BOOLEAN, LIST, LONG, Field, InvalidConfig, honoured
 from kbroker.config.errors import SettingError
 from kbroker.config.settings import Settings, environment_name
+from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.storage.config import LogConfig
 
 # The lines of a Kafka distribution's config/server.properties, as far as they say something.
@@ -195,12 +197,38 @@ def test_nothing_set_means_nothing_to_warn_of():
 
 def test_a_topics_own_configs_go_into_its_log_config():
     settings = Settings.load(flags={"log.segment.bytes": "2000000", "log.cleanup.policy": "compact"})
-    config = settings.topic_config(
-        {"cleanup.policy": "delete, compact", "retention.ms": "-1", "preallocate": "TRUE"}
-    )
+    config = settings.topic_config({"cleanup.policy": "delete, compact", "retention.ms": "-1"})
     assert config.cleanup_policy == frozenset(("compact", "delete"))
-    assert (config.retention_ms, config.preallocate, config.segment_bytes) == (-1, True, 2_000_000)
+    assert (config.retention_ms, config.segment_bytes) == (-1, 2_000_000)
     assert settings.topic_config({}).cleanup_policy == frozenset(("compact",))
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """A part of a broker that is no log, with configs of its own."""
+
+    enabled: bool = False
+    partition_by: tuple[str, ...] = ()
+    commit_interval_ms: int = 60_000
+
+
+def test_a_part_of_the_broker_that_is_no_log_has_its_configs_in_a_dataclass_of_its_own(monkeypatch):
+    columns = honoured("table.partition.by", LIST, Field(TableConfig, "partition_by"), "Columns.")
+    enabled = honoured("table.enable", BOOLEAN, Field(TableConfig, "enabled"), "Whether there is one.")
+    interval = honoured("table.commit.ms", LONG, Field(TableConfig, "commit_interval_ms"), "How often.")
+    monkeypatch.setitem(TOPIC_CONFIGS, columns.name, columns)
+    monkeypatch.setitem(TOPIC_CONFIGS, enabled.name, enabled)
+    monkeypatch.setitem(BROKER_CONFIGS, interval.name, interval)
+    settings = Settings.load(flags={"table.commit.ms": "5"})
+    assert settings.typed(TableConfig, {"table.enable": "true", "table.partition.by": "day, shop"}) == (
+        TableConfig(enabled=True, partition_by=("day", "shop"), commit_interval_ms=5)
+    )
+    assert settings.topic_config({"table.enable": "true"}) == LogConfig()
+
+
+def test_a_definition_that_names_a_field_which_is_not_there_raises_at_once():
+    with pytest.raises(LookupError, match="TableConfig has no field enable for a config"):
+        honoured("table.enable", BOOLEAN, Field(TableConfig, "enable"), "Whether there is one.")
 
 
 def test_tests_may_ask_for_segments_below_kafkas_floor():

@@ -81,17 +81,23 @@ class Cluster:
         log = self.broker.find_log(topic, partition)
         return log.append_as_leader(memoryview(bytearray(records)), self.now_ms).base_offset
 
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        return self.broker.find_log(topic, partition).log_end_offset
+
     def send(self, request: Any, version: int) -> Any:
-        """The response, or the Pending of one, as it arrives at a client."""
+        """The response, or the Pending of one, as it arrives at a client; None if there is no answer."""
         schema = type(request).__schema__
         header = RequestHeader(schema.api_key, version, 7, "test")
         frame = encode_bytes(header, request_header_version(schema.api_key, version))
-        frame += encode_bytes(request, version)
+        return self.send_frame(frame + encode_bytes(request, version), schema.api_key, version)
+
+    def send_frame(self, frame: bytes, api_key: int, answer_version: int) -> Any:
+        """The same for a frame as it is, whose answer is of this version."""
         answer = self.session().execute(memoryview(bytearray(frame)), self.now_ms)
 
         def received(answer: Buffers) -> Any:
             wire = b"".join(bytes(part) for part in answer)
-            return _decode(schema.api_key, version, memoryview(wire)[4:])
+            return _decode(api_key, answer_version, memoryview(wire)[4:])
 
         while isinstance(answer, Deferred):
             if not answer.answer.done:

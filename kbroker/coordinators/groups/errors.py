@@ -1,7 +1,7 @@
 """What can go wrong with a group, and the error code each case has in Kafka.
 
 The state machines raise these, or put them where one member or one partition failed. GROUP_ERRORS is the
-table that kbroker.requests.errors includes; nothing else in this package knows error codes.
+table that kbroker.errors includes; nothing else in this package knows error codes.
 """
 
 from __future__ import annotations

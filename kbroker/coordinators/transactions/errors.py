@@ -1,6 +1,6 @@
 """What the transaction coordinator refuses, and the error code each case has in Kafka.
 
-TXN_ERRORS is the table that kbroker.requests.errors includes; nothing else in this package knows error codes.
+TXN_ERRORS is the table that kbroker.errors includes; nothing else in this package knows error codes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ format: $(TESTING)  ## format and fix what ruff can
 	$(BIN)/ruff format .
 
 unit: $(TESTING)  ## the tests of tests/
-	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile --no-loadscope-reorder
 
 compat: $(TESTING) jars  ## real clients on kbroker and on a real Apache Kafka (KBROKER_COMPAT=kbroker|apache|both)
 	$(BIN)/python -m pytest compat/spark compat -q -n 2 $(AGAIN)

@@ -19,6 +19,7 @@ import pytest
 
 from compat.harness import jars, java
 from kbroker.testing import KafkaBroker
+from tests.support.inner_pytest import PYTEST
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 ADDRESS = "127.0.0.1:9092"
@@ -168,5 +169,5 @@ def test_spark(broker: KafkaBroker, tmp_path: Path) -> None:
 def test_the_fixtures(tmp_path: Path) -> None:
     test = tmp_path / "test_greeting.py"
     test.write_text(SNIPPETS["In your tests", "python"])
-    said = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)], tmp_path)
+    said = run([*PYTEST, str(test)], tmp_path)
     assert "1 passed" in said

@@ -13,6 +13,8 @@ from kbroker.control import Control
 from kbroker.testing import KafkaBroker, Record, Request
 from tests.support.inner_pytest import PYTEST
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 EXAMPLES = re.findall(r"### (.*?)\n|## (.*?)\n|```python\n(.*?)```", PAGE, re.DOTALL)
 

@@ -13,6 +13,8 @@ import pytest
 from tests.docs.test_quickstart import install_kafkajs
 from tests.support.inner_pytest import PYTEST
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.inner_pytest import PYTEST
 
+pytestmark = pytest.mark.slow
+
 CLIENT = """
     from confluent_kafka import Producer
 

@@ -1,4 +1,4 @@
-"""For all tests: Ctrl-C reaches the programs they start.
+"""For all tests: Ctrl-C reaches the programs they start, and what failed before a rerun is shown.
 
 A run that was put into the background inherits an ignored SIGINT, and its children would too.
 """
@@ -7,5 +7,20 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that passed the second time has failed the first: show how."""
+    failed = terminalreporter.stats.get("rerun", [])
+    if failed:
+        terminalreporter.section("failed, and was run again", red=True)
+    for report in failed:
+        terminalreporter.section(f"{report.nodeid} ({report.when})", sep="_", red=True)
+        terminalreporter.write_line(report.longreprtext)
+        for title, text in report.sections:
+            terminalreporter.write_line(f"--- {title} ---")
+            terminalreporter.write_line(text)

@@ -30,6 +30,9 @@ SELECTIONS = {
     "apache": ("apache-kafka",),
     "both": ("kbroker", "apache-kafka"),
 }
+JVM_SUITES = {"connect", "java", "java_groups", "spark", "storage"}
+JVM_FIXTURES = {"apache_kafka_server", "both_brokers", "kafka_tools"}
+KBROKER_ALONE = {"groups/test_restart.py", "groups_consumer/test_settling.py"}
 # What both brokers are told, so that their answers can be compared.
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -56,13 +59,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The clients under test leave sockets to the garbage collector; that is not what is tested here."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The clients under test leave sockets to the garbage collector; that is not what is tested here.
+
+    `--reruns` is for the tests with a JVM in them, which may be slow for a moment: what fails by chance
+    between a client and kbroker is a defect.
+    """
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-            if "kafka_server" not in item.fixturenames or "apache" in item.nodeid:
+            if _has_a_jvm(item):
                 item.add_marker(pytest.mark.java)
+            elif config.getoption("reruns", None):
+                item.add_marker(pytest.mark.flaky(reruns=0))
+
+
+def _has_a_jvm(item: pytest.Item) -> bool:
+    """Whether a Java broker, a Java client, a Java tool or Spark takes part."""
+    path = item.path.relative_to(HERE)
+    if path.parts[0] in JVM_SUITES or JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+        return True
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if "kafka_server" in parameters:
+        return parameters["kafka_server"] != "kbroker" or "java" in item.nodeid or path.stem == "test_streams"
+    return path.as_posix() not in KBROKER_ALONE
 
 
 @pytest.hookimpl(optionalhook=True)

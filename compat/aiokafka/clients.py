@@ -54,6 +54,8 @@ class Clients:
             [NewTopic(self._topic, partitions, 1, topic_configs=settings)]
         )
         assert [error[1] for error in response.topic_errors] == [0], response
+        # Apache Kafka answers a moment before the topic is in the metadata.
+        await eventually(self.admin.list_topics, lambda names: self._topic in names)
         return self._topic
 
 

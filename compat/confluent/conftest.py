@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.conftest import Server
+from compat.harness.waiting import eventually
 
 # Clients that outlive the broker would tell so on standard error.
 QUIET = {"log_level": 2}
@@ -60,12 +61,22 @@ def consumer(kafka_server: Server) -> Iterator[Callable[..., Consumer]]:
 
 @pytest.fixture
 def new_topic(admin: AdminClient, topic: str) -> Callable[..., str]:
-    """new_topic(partitions=1, **configs with _ for .): creates this test's topic, returns its name"""
+    """new_topic(partitions=1, **configs with _ for .): creates this test's topic, returns its name.
+
+    It is there when it is in the metadata: Apache Kafka answers CreateTopics a moment before.
+    """
 
     def create(partitions: int = 1, **configs: str) -> str:
         settings = {name.replace("_", "."): value for name, value in configs.items()}
         (future,) = admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values()
         future.result(30)
+        eventually(lambda: _partitions(admin, topic), lambda found: found == partitions)
         return topic
 
     return create
+
+
+def _partitions(admin: AdminClient, topic: str) -> int:
+    """How many the broker knows, without making it create the topic."""
+    found = admin.list_topics(timeout=30).topics.get(topic)
+    return 0 if found is None or found.error is not None else len(found.partitions)

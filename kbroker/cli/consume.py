@@ -136,6 +136,9 @@ class _Reading:
             self._consumer.subscribe(pattern=topic_patterns.as_regex(topics))
         else:
             self._consumer.subscribe(topics)
+        # A leader that learns its topics' partitions only after it joined would join again, and kafka-python
+        # 3.0.12 may forget that join and stop its heartbeats (compat/kafka_python/test_groups.py).
+        self._consumer.topics()
 
     def _partitions(self) -> list[Any]:
         """The partitions of the topics; an error for what does not exist."""

@@ -13,6 +13,7 @@ from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.message import Field, schema_of
 from kbroker.protocol.types import Array
 
+_ERROR = frozenset(("error_code", "error_message"))
 # What identifies an entry, where request and response name it differently.
 _SYNONYMS = (
     frozenset(("partition", "partition_index", "index")),
@@ -42,7 +43,7 @@ def _mirror(asked: Any, entry_type: type[Any], version: int, code: ErrorCode) ->
     for item in _first_list(asked, version):
         entry = entry_type()
         for field in schema_of(entry_type).fields:
-            if field.name != "error_code" and not isinstance(field.type, Array):
+            if field.present(version) and field.name not in _ERROR and not isinstance(field.type, Array):
                 _copy(item, entry, field)
         _fill(item, entry, version, code)
         entries.append(entry)
@@ -62,7 +63,7 @@ def _first_list(asked: Any, version: int) -> list[Any]:
 
 def _copy(item: Any, entry: Any, field: Field) -> None:
     if not hasattr(item, "__schema__"):  # a plain name or number: it is what the entry is about
-        identity = next(each for each in schema_of(type(entry)).fields if each.name != "error_code")
+        identity = next(each for each in schema_of(type(entry)).fields if each.name not in _ERROR)
         if _is_identity(identity, item):
             setattr(entry, identity.name, item)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,9 +100,18 @@ def test_every_older_schema_is_brought_up_to_date(tmp_path: Path, seen: int) -> 
         connection.executescript(script)
     connection.execute(f"PRAGMA user_version={seen}")
     connection.close()
-    database = Database(path)
-    save(database, "still", "works").result()
-    database.close()
+    Database(path).close()
+    fresh = tmp_path / "fresh.sqlite"
+    Database(fresh).close()
+    assert _schema(path) == _schema(fresh)
+
+
+def _schema(path: Path) -> tuple[int, list[tuple[str, str, str, str | None]]]:
+    """How many migrations a database has seen, and everything that is in it, as it was declared."""
+    with closing(sqlite3.connect(path)) as connection:
+        (seen,) = connection.execute("PRAGMA user_version").fetchone()
+        declared = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")
+        return seen, declared.fetchall()
 
 
 def test_writes_asked_for_before_closing_are_done(tmp_path: Path) -> None:

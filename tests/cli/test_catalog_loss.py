@@ -17,6 +17,8 @@ from kbroker.testing import KafkaBroker
 from tests.cli.test_offline import produce
 from tests.support.server_process import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 BATCHES = 10
 
 

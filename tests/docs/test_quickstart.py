@@ -19,6 +19,7 @@ import pytest
 
 from compat.harness import jars, java
 from kbroker.testing import KafkaBroker
+from tests.support.inner_pytest import PYTEST
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 ADDRESS = "127.0.0.1:9092"
@@ -154,6 +155,7 @@ def test_spark(broker: KafkaBroker, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from kbroker.pipeline import jars as spark_jars
     from kbroker.pipeline import java as spark_java
+    from kbroker.pipeline.session import SHORT_LIVED
 
     # The pinned jars instead of a download by Spark.
     packages = '"spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"'
@@ -161,6 +163,7 @@ def test_spark(broker: KafkaBroker, tmp_path: Path) -> None:
     assert packages in script
     script = script.replace(packages, f'"spark.jars", "{",".join(map(str, spark_jars.provide()))}"')
     settings = {"JAVA_HOME": str(spark_java.java_home()), "PYSPARK_PYTHON": sys.executable}
+    settings["JAVA_TOOL_OPTIONS"] = SHORT_LIVED
     said = run([sys.executable, "-c", script], tmp_path, SPARK_LOCAL_IP="127.0.0.1", **settings)
     assert said.endswith("hello\n")
 
@@ -168,5 +171,5 @@ def test_spark(broker: KafkaBroker, tmp_path: Path) -> None:
 def test_the_fixtures(tmp_path: Path) -> None:
     test = tmp_path / "test_greeting.py"
     test.write_text(SNIPPETS["In your tests", "python"])
-    said = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)], tmp_path)
+    said = run([*PYTEST, str(test)], tmp_path)
     assert "1 passed" in said

@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kbroker.control.port import Control
 from kbroker.testing import KafkaBroker, Record, Request
+from tests.support.inner_pytest import PYTEST
+
+pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 EXAMPLES = re.findall(r"### (.*?)\n|## (.*?)\n|```python\n(.*?)```", PAGE, re.DOTALL)
@@ -34,7 +36,7 @@ def test_the_example_runs(name: str, tmp_path: Path) -> None:
     example = examples()[name]
     (tmp_path / "test_example.py").write_text(example)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", str(tmp_path)],
+        [*PYTEST, "-W", "error", str(tmp_path)],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_quickstart import install_kafkajs
+from tests.support.inner_pytest import PYTEST
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -39,9 +42,7 @@ def test_every_example_is_in_the_readme() -> None:
 
 def test_pytest(tmp_path: Path) -> None:
     copy = shutil.copytree(EXAMPLES / "pytest", tmp_path / "example")
-    assert "5 passed" in run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(copy)], tmp_path
-    )
+    assert "5 passed" in run([*PYTEST, str(copy)], tmp_path)
 
 
 def test_unittest() -> None:
@@ -51,9 +52,7 @@ def test_unittest() -> None:
 def test_faststream(tmp_path: Path) -> None:
     pytest.importorskip("faststream", reason="faststream is not installed")
     copy = shutil.copytree(EXAMPLES / "faststream", tmp_path / "example")
-    assert "1 passed" in run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(copy)], tmp_path
-    )
+    assert "1 passed" in run([*PYTEST, str(copy)], tmp_path)
 
 
 @pytest.mark.java

@@ -22,6 +22,8 @@ from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from tests.support.raw_client import RawClient
 from tests.support.server_process import ServerProcess, eventually
 
+pytestmark = pytest.mark.slow
+
 TOPIC = "orders"
 MODES = pytest.mark.parametrize("mode", [(), ("--fsync",)], ids=["default", "fsync"])
 

@@ -179,6 +179,7 @@ def rehearse(path: Path, *, fsync: bool) -> list[str]:
     return files.operations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fsync", [False, True], ids=["written", "fsync"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_operation_fails_nothing_acknowledged_is_lost(

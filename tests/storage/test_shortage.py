@@ -74,6 +74,7 @@ def fenced(storage: Storage) -> list[PartitionLog]:
     return [log for log in storage.directory._logs.values() if log.fenced]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fsync", [False, True], ids=["written", "fsync"])
 @pytest.mark.parametrize("span", SPANS)
 def test_whenever_descriptors_run_out_nothing_is_fenced_or_lost(

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from kbroker.testing import BrokerFailed, KafkaBroker
 from kbroker.testing.control_client import ControlError
+from tests.support.inner_pytest import PYTEST
 from tests.support.server_process import eventually
 
 
@@ -192,7 +193,7 @@ def test_the_fixtures_give_each_xdist_worker_a_broker_of_its_own(tmp_path: Path)
         "    pathlib.Path(__file__).with_name(f'{worker}-{kafka_bootstrap}').touch()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)],
+        [*PYTEST, "-n", "2", str(tmp_path)],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests.support.inner_pytest import PYTEST
+
+pytestmark = pytest.mark.slow
 
 CLIENT = """
     from confluent_kafka import Producer
@@ -36,7 +39,7 @@ def passed(directory: Path, tests: str, *arguments: str) -> str:
     """Run them in a process of their own, in this order."""
     (directory / "test_it.py").write_text(textwrap.dedent(tests))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, str(directory)],
+        [*PYTEST, *arguments, str(directory)],
         capture_output=True,
         text=True,
         cwd=directory,

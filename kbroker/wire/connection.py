@@ -1,0 +1,139 @@
+"""One connection as its bytes arrive from both sides: what goes on to the client, and what there is to tell.
+
+Sans-IO: the caller moves the bytes. They leave as they came, but for responses that a `Rewrite` changes:
+these are held until they are whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kbroker.wire.conversation import HEAD_OF_REQUEST, HEAD_OF_RESPONSE, Asked, Conversation
+from kbroker.wire.frames import REQUEST, RESPONSE, Explained
+from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer
+
+KEPT_BYTES: Final = 256 << 10  # of a frame, for explaining it
+HELD_DATA_BYTES: Final = 1 << 20  # a Produce or Fetch response above that is not held
+
+# What a response becomes on its way to the client: API key, version, frame.
+Rewrite = Callable[[int, int, bytes], bytes]
+
+
+@dataclass(slots=True)
+class Event:
+    """Something to tell: a frame, or (`explained` is None) a remark."""
+
+    connection: int
+    time: float
+    explained: Explained | None
+    latency_ms: float | None = None
+    remark: str | None = None
+    routine: bool = False  # a remark for those who want to see everything
+
+
+class Connection:
+    def __init__(
+        self, number: int, rewrite: Rewrite | None = None, held_apis: dict[int, int] | None = None
+    ) -> None:
+        """`held_apis`: API keys of responses that `rewrite` may change, and up to which size."""
+        self.number = number
+        self.conversation = Conversation()
+        self.requests = Framer(HEAD_OF_REQUEST, KEPT_BYTES)
+        self.responses = Framer(HEAD_OF_RESPONSE, KEPT_BYTES)
+        self._rewrite = rewrite
+        self._held_apis = held_apis or {}
+        self._ended: deque[tuple[str, Frame, float]] = deque()
+        self._remarks: deque[Event] = deque()
+
+    def from_client(self, data: bytes, now: float) -> None:
+        for part in self.requests.feed(data):
+            frame = part.frame
+            if part.began and frame is not None:
+                frame.tag = self.conversation.request_began(part.data[LENGTH_BYTES:], frame.size)
+                if frame.tag is None:
+                    self.requests.opaque = True
+            if self.requests.opaque:
+                if not self.responses.opaque:
+                    self.responses.opaque = True
+                    self.remark(now, _not_kafka("the client", part.data))
+                continue
+            if part.ended and frame is not None:
+                self._ended.append((REQUEST, frame, now))
+
+    def from_broker(self, data: bytes, now: float) -> list[bytes]:
+        """What the client gets."""
+        outgoing: list[bytes] = []
+        for part in self.responses.feed(data):
+            frame = part.frame
+            if frame is None:
+                if not self.requests.opaque and self.responses.opaque:
+                    self.requests.opaque = True
+                    self.remark(now, _not_kafka("the broker", part.data))
+                outgoing.append(part.data)
+                continue
+            if part.began:
+                self._response_began(frame, part.data[LENGTH_BYTES:])
+            asked, held = frame.tag
+            if not held:
+                outgoing.append(part.data)
+            elif part.ended:
+                outgoing += self._rewritten(asked, frame)
+            if part.ended:
+                self._ended.append((RESPONSE, frame, now))
+        return outgoing
+
+    def _response_began(self, frame: Frame, head: bytes) -> None:
+        asked = self.conversation.response_began(head)
+        held = False
+        if self._rewrite is not None and asked is not None and asked.api_key in self._held_apis:
+            held = frame.size <= self._held_apis[asked.api_key]
+        if held:
+            frame.keep = frame.size
+        frame.tag = asked, held
+
+    def _rewritten(self, asked: Asked, frame: Frame) -> list[bytes]:
+        assert self._rewrite is not None
+        assert asked.api_key is not None
+        body = self._rewrite(asked.api_key, asked.version, bytes(frame.kept))
+        return [len(body).to_bytes(LENGTH_BYTES, "big"), body]
+
+    def rest_for_client(self) -> bytes:
+        """At the end of the broker's bytes: what was held back of a frame that did not become whole."""
+        rest = self.responses.rest()
+        frame = self.responses.unfinished()
+        if frame is not None and frame.tag is not None and frame.tag[1]:
+            rest = frame.size.to_bytes(LENGTH_BYTES, "big") + bytes(frame.kept) + rest
+        return rest
+
+    def remark(self, now: float, text: str) -> None:
+        self._remarks.append(Event(self.number, now, None, remark=text))
+
+    def events(self) -> Iterator[Event]:
+        """What there is to tell. Explaining is the costly part: for when the bytes have gone on."""
+        while self._ended:
+            kind, frame, now = self._ended.popleft()
+            kept = bytes(frame.kept[:KEPT_BYTES])
+            if kind == REQUEST:
+                explained = self.conversation.request_ended(frame.tag, kept, frame.size, now)
+                yield Event(self.number, now, explained)
+                continue
+            asked: Asked | None = frame.tag[0]
+            explained = self.conversation.response_ended(asked, kept, frame.size)
+            latency = None
+            if asked is not None and asked.ended_at is not None:
+                latency = max(now - asked.ended_at, 0.0) * 1000
+            yield Event(self.number, now, explained, latency)
+        while self._remarks:
+            yield self._remarks.popleft()
+
+
+def _not_kafka(who: str, data: bytes) -> str:
+    guess = ""
+    if data[:1] == b"\x16" and data[1:2] == b"\x03":
+        guess = ", but TLS"
+    elif data[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"HTTP"):
+        guess = ", but HTTP"
+    return f"what {who} sends is not Kafka's protocol{guess}: its bytes go on unexplained"

@@ -61,6 +61,8 @@ class _TreeUntil(Tree):
 
 def rewrite(api_key: int, version: int, frame: bytes, local: Callable[[Address], Address]) -> bytes:
     """The response with the address that `local` gives for each; a frame that cannot be read stays."""
+    if api_key not in HELD_APIS:
+        return frame
     cls = response_type(api_key)
     low, high = schema_of(cls).versions
     if not low <= version <= high or (api_key in _DATA_APIS and not _has_endpoints(cls, version, frame)):
@@ -122,7 +124,9 @@ def _collect(
     grown = 0
     for child in node.children:
         inner = _collect(child, frame, flexible, local, edits)
-        if child.field is not None and child.field.tag is not None and child.end is not None and inner:
+        is_element = isinstance(child.name, int)
+        if inner and child.field is not None and child.field.tag is not None and not is_element:
+            assert child.end is not None
             size = child.end - child.start
             before, after = _uvarint(size), _uvarint(size + inner)
             edits.append((child.start - len(before), child.start, after))

@@ -18,6 +18,8 @@ from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer
 KEPT_BYTES: Final = 256 << 10  # of a frame, for explaining it
 HELD_DATA_BYTES: Final = 1 << 20  # a Produce or Fetch response above that is not held
 
+_MOST_UNASKED: Final = 3  # responses to nothing, then it is not Kafka
+
 # What a response becomes on its way to the client: API key, version, frame.
 Rewrite = Callable[[int, int, bytes], bytes]
 
@@ -47,6 +49,7 @@ class Connection:
         self._held_apis = held_apis or {}
         self._ended: deque[tuple[str, Frame, float]] = deque()
         self._remarks: deque[Event] = deque()
+        self._unasked = 0
 
     def from_client(self, data: bytes, now: float) -> None:
         for part in self.requests.feed(data):
@@ -76,6 +79,12 @@ class Connection:
                 continue
             if part.began:
                 self._response_began(frame, part.data[LENGTH_BYTES:])
+                if self._is_nonsense(frame):
+                    self.responses.opaque = self.requests.opaque = True
+                    self.remark(now, _not_kafka("the broker", part.data))
+            if self.responses.opaque:
+                outgoing.append(part.data)
+                continue
             asked, held = frame.tag
             if not held:
                 outgoing.append(part.data)
@@ -93,6 +102,13 @@ class Connection:
         if held:
             frame.keep = frame.size
         frame.tag = asked, held
+
+    def _is_nonsense(self, frame: Frame) -> bool:
+        """Whether what begins is no response: not even a header, or again one to nothing."""
+        asked: Asked | None = frame.tag[0]
+        self._unasked += asked is None
+        is_token = asked is not None and asked.api_key is None
+        return (frame.size < HEAD_OF_RESPONSE and not is_token) or self._unasked > _MOST_UNASKED
 
     def _rewritten(self, asked: Asked, frame: Frame) -> list[bytes]:
         assert self._rewrite is not None

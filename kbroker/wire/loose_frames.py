@@ -27,10 +27,8 @@ def explained_frames(chunks: Sequence[Chunk], hints: Hints) -> Iterator[Explaine
     asked: dict[int, Asked] = {}
     for chunk in chunks:
         data, note = chunk.data, None
-        payload = (
-            payload_of_packet(data) if hints.lengths is None and not _begins_frame(data, hints) else None
-        )
-        if payload:
+        payload = payload_of_packet(data) if hints.lengths is None else None
+        if payload and (is_plausible_request(payload) or _begins_with_length(payload)):
             data, note = payload, f"of the {len(data)} bytes of the packet {len(payload)} are TCP's"
         for frame, size in _frames(data, hints, is_response=chunk.sender == BROKER):
             explained = _explained(frame, size, chunk.sender, asked, hints)
@@ -44,10 +42,6 @@ def explained_frames(chunks: Sequence[Chunk], hints: Hints) -> Iterator[Explaine
                     explained.api_key, explained.version or 0, explained.correlation_id, explained.client_id
                 )
             yield explained
-
-
-def _begins_frame(data: bytes, hints: Hints) -> bool:
-    return hints.response_to is not None or is_plausible_request(data) or _begins_with_length(data)
 
 
 def _begins_with_length(data: bytes) -> bool:
@@ -67,7 +61,7 @@ def _frames(data: bytes, hints: Hints, *, is_response: bool) -> Iterator[tuple[b
     """Each frame without its length, and the size that the length tells."""
     lengths = hints.lengths
     if lengths is None:
-        lengths = _begins_with_length(data) or is_response
+        lengths = is_response or (_begins_with_length(data) and explain_request(data).problem is not None)
     if not lengths:
         yield data, len(data)
         return

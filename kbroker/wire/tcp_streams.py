@@ -1,7 +1,7 @@
 """One direction of a TCP connection, put in order from its segments as they were captured.
 
 Segments may come twice, overlap, or out of order. A gap is filled by what comes later, until it is certain
-that nothing will: the receiver has acknowledged bytes behind it (the capture lost them), or too much waits.
+that nothing will: the receiver keeps acknowledging bytes behind it (the capture lost them), or much waits.
 Sequence numbers wrap: positions here count on, from the first byte seen.
 """
 
@@ -14,6 +14,7 @@ from kbroker.wire.packets import RST, SYN, Segment
 
 _MOST_WAITING: Final = 16 << 20
 _WRAP: Final = 1 << 32
+_PATIENCE: Final = 16  # acknowledgments: captures have packets of both directions out of order, too
 
 # Bytes of the stream, or how many are lost.
 Piece = bytes | int
@@ -26,7 +27,7 @@ class Stream:
             int, tuple[bytes, int]
         ] = {}  # position → bytes, and how many behind them are missing
         self._waiting_bytes = 0
-        self.saw_start = False
+        self._doubts = 0  # acknowledgments of what is missing at present
 
     @property
     def has_begun(self) -> bool:
@@ -36,7 +37,6 @@ class Stream:
         """What is in order now."""
         sequence = segment.sequence
         if segment.flags & SYN:
-            self.saw_start = True
             self._next = sequence + 1
             self._waiting.clear()
             sequence += 1
@@ -58,8 +58,12 @@ class Stream:
         """The receiver has everything below `sequence`: what is missing of that was not captured."""
         if self._next is None:
             return
-        position = self._position(sequence)
-        while self._waiting and min(self._waiting) < position and min(self._waiting) > self._next:
+        if not self._waiting or self._position(sequence) <= self._next:
+            self._doubts = 0
+            return
+        self._doubts += 1
+        if self._doubts > _PATIENCE:
+            self._doubts = 0
             yield from self._pass_gap()
 
     def end(self) -> Iterator[Piece]:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from kbroker.wire.conversation import HEAD_OF_REQUEST, HEAD_OF_RESPONSE, Asked, Conversation
-from kbroker.wire.frames import REQUEST, RESPONSE, Explained
-from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer
+from kbroker.wire.frames import REQUEST, RESPONSE, Explained, request_parts, response_parts
+from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer, Part
+from kbroker.wire.skimming import Skim
 
 KEPT_BYTES: Final = 256 << 10  # of a frame, for explaining it
 HELD_DATA_BYTES: Final = 1 << 20  # a Produce or Fetch response above that is not held
 
+_WITH_RECORDS: Final = {REQUEST: (0,), RESPONSE: (1, 78)}  # Produce; Fetch, ShareFetch
+_UNUSED_TAG: Final = 0x7F  # of a tagged field that no client knows, and so passes over
 _MOST_UNASKED: Final = 3  # responses to nothing, then it is not Kafka
 
 # What a response becomes on its way to the client: API key, version, frame.
@@ -63,8 +66,12 @@ class Connection:
                     self.responses.opaque = True
                     self.remark(now, _not_kafka("the client", part.data))
                 continue
-            if part.ended and frame is not None:
-                self._ended.append((REQUEST, frame, now))
+            if frame is not None:
+                if part.began and frame.size > KEPT_BYTES:
+                    frame.skim = self._skim(REQUEST, frame.tag)
+                _follow(frame, part)
+                if part.ended:
+                    self._ended.append((REQUEST, frame, now))
 
     def from_broker(self, data: bytes, now: float) -> list[bytes]:
         """What the client gets."""
@@ -86,8 +93,11 @@ class Connection:
                 outgoing.append(part.data)
                 continue
             asked, held = frame.tag
+            endpoints_at = _follow(frame, part)
             if not held:
-                outgoing.append(part.data)
+                outgoing.append(
+                    part.data if endpoints_at is None else self._hidden(part.data, endpoints_at, now)
+                )
             elif part.ended:
                 outgoing += self._rewritten(asked, frame)
             if part.ended:
@@ -102,6 +112,24 @@ class Connection:
         if held:
             frame.keep = frame.size
         frame.tag = asked, held
+        if asked is not None and frame.size > KEPT_BYTES:
+            frame.skim = self._skim(RESPONSE, asked)
+
+    def _skim(self, kind: str, asked: Asked) -> Skim | None:
+        if asked.api_key not in _WITH_RECORDS[kind]:
+            return None
+        parts = (request_parts if kind == REQUEST else response_parts)(asked.api_key, asked.version)
+        rewrites = kind == RESPONSE and self._rewrite is not None
+        return None if parts is None else Skim(parts, KEPT_BYTES, endpoints=rewrites)
+
+    def _hidden(self, data: bytes, position: int, now: float) -> bytes:
+        """The part of a response that was too large to be held, without the addresses that it tells.
+
+        Its length has gone on. The client then asks for Metadata.
+        """
+        text = "the addresses in a large response are hidden: the client is to ask for Metadata"
+        self.remark(now, text)
+        return data[:position] + bytes([_UNUSED_TAG]) + data[position + 1 :]
 
     def _is_nonsense(self, frame: Frame) -> bool:
         """Whether what begins is no response: not even a header, or again one to nothing."""
@@ -131,19 +159,36 @@ class Connection:
         """What there is to tell. Explaining is the costly part: for when the bytes have gone on."""
         while self._ended:
             kind, frame, now = self._ended.popleft()
-            kept = bytes(frame.kept[:KEPT_BYTES])
+            skim = frame.skim
+            shortened = skim is not None and skim.position == frame.size and not skim.is_broken
+            kept = bytes(skim.kept if skim is not None and shortened else frame.kept[:KEPT_BYTES])
             if kind == REQUEST:
                 explained = self.conversation.request_ended(frame.tag, kept, frame.size, now)
+                explained.is_shortened = shortened
                 yield Event(self.number, now, explained)
                 continue
             asked: Asked | None = frame.tag[0]
             explained = self.conversation.response_ended(asked, kept, frame.size)
+            explained.is_shortened = shortened
             latency = None
             if asked is not None and asked.ended_at is not None:
                 latency = max(now - asked.ended_at, 0.0) * 1000
             yield Event(self.number, now, explained, latency)
         while self._remarks:
             yield self._remarks.popleft()
+
+
+def _follow(frame: Frame, part: Part) -> int | None:
+    """Skim a part of a frame; where in its bytes the tag of node endpoints is, if it has just been found."""
+    skim = frame.skim
+    if skim is None or frame.missing:
+        return None
+    before = skim.position - (LENGTH_BYTES if part.began else 0)
+    known = skim.endpoints_at
+    skim.feed(part.data[LENGTH_BYTES:] if part.began else part.data)
+    if skim.endpoints_at is None or known is not None or skim.is_broken:
+        return None
+    return skim.endpoints_at - before
 
 
 def _not_kafka(who: str, data: bytes) -> str:

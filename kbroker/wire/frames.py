@@ -6,7 +6,7 @@ Whatever the bytes, explaining them raises nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.headers import (
@@ -57,6 +57,7 @@ class Explained:
     body: Node | None = None
     problem: Problem | None = None
     note: str | None = None
+    is_shortened: bool = False  # long records are cut in `frame`, and all other fields are there
 
     @property
     def api(self) -> str:
@@ -111,6 +112,19 @@ def explain_response(frame: bytes, api_key: int, version: int, size: int | None 
     if problem is not None:
         return _with_problem(explained, problem)
     return _read_body(explained, response_type(api_key), version, position)
+
+
+def request_parts(api_key: int, version: int) -> list[tuple[type[Any], int]] | None:
+    """Header and message of a request, with their versions; None, if they are not known here."""
+    if _unknown(api_key, version, REQUEST) is not None:
+        return None
+    return [(RequestHeader, request_header_version(api_key, version)), (request_type(api_key), version)]
+
+
+def response_parts(api_key: int, version: int) -> list[tuple[type[Any], int]] | None:
+    if _unknown(api_key, version, RESPONSE) is not None:
+        return None
+    return [(ResponseHeader, response_header_version(api_key, version)), (response_type(api_key), version)]
 
 
 def is_plausible_request(data: bytes | memoryview, size: int | None = None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from kbroker.wire.skimming import Skim
+
 LENGTH_BYTES: Final = 4
 # No broker takes more, by default 100 MiB; what TLS and HTTP begin with would be above it.
 LARGEST_FRAME: Final = 256 << 20
@@ -13,7 +15,7 @@ LARGEST_FRAME: Final = 256 << 20
 class Frame:
     """A frame of which some has arrived."""
 
-    __slots__ = ("arrived", "head", "keep", "kept", "missing", "size", "tag")
+    __slots__ = ("arrived", "keep", "kept", "missing", "size", "skim", "tag")
 
     def __init__(self, size: int, keep: int) -> None:
         self.size = size  # without the length
@@ -22,6 +24,7 @@ class Frame:
         self.arrived = 0
         self.missing = 0  # bytes that were never seen
         self.tag: Any = None  # for whoever follows the frame
+        self.skim: Skim | None = None  # what reads it as it arrives
 
     def take(self, data: memoryview) -> None:
         self.arrived += len(data)

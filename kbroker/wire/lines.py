@@ -101,7 +101,9 @@ class Teller:
             known["errors"] = [{**each._asdict(), "name": each.name} for each in found.errors]
         if explained.problem is not None:
             known["problem"] = explained.problem._asdict()
-        if explained.is_cut and explained.frame:
+        if explained.is_shortened:
+            known["records_shortened"] = True
+        elif explained.is_cut and explained.frame:
             known["explained_bytes"] = len(explained.frame)
         if explained.note:
             known["note"] = explained.note
@@ -135,7 +137,7 @@ def line(told: Told, *, dated: bool) -> str:
 def frame_text(explained: Explained, found: Subjects, latency_ms: float | None = None) -> str:
     parts = ["→" if explained.kind == REQUEST else "←"]
     if explained.api_key is None:
-        parts.append(explained.note or "response")
+        parts.append(explained.note or explained.kind)
     else:
         parts += [explained.api, f"v{explained.version}"]
     if explained.correlation_id is not None:
@@ -165,7 +167,7 @@ def _about(explained: Explained, found: Subjects) -> Iterator[str]:
     if found.wrong_batches:
         yield f"WRONG_CRC×{found.wrong_batches}"
     yield from _errors(found)
-    if explained.is_cut and explained.frame:
+    if explained.is_cut and explained.frame and not explained.is_shortened:
         yield f"(first {len(explained.frame)} bytes explained)"
     if explained.note and explained.api_key is not None:
         yield f"({explained.note})"

@@ -14,6 +14,7 @@ from kbroker.wire.frames import REQUEST, Explained, explain_request, explain_res
 from kbroker.wire.framing import LARGEST_FRAME, LENGTH_BYTES
 from kbroker.wire.hex_input import BROKER, CLIENT, Chunk
 from kbroker.wire.packets import payload_of_packet
+from kbroker.wire.tree import Problem
 
 
 class Hints(NamedTuple):
@@ -95,7 +96,10 @@ def _explained(
 
 def _truncated(explained: Explained, size: int) -> Explained:
     """With the size that its length tells: a frame whose end is missing is told as such."""
-    if size > len(explained.frame) and explained.problem is not None:
-        reason = f"{explained.problem.reason} ({len(explained.frame)} of the {size} bytes of the frame)"
+    present = len(explained.frame)
+    if size > present and explained.problem is None:
+        explained.problem = Problem(present, "", f"the frame ends: {present} of its {size} bytes are there")
+    elif size > present and explained.problem is not None:
+        reason = f"{explained.problem.reason} ({present} of the {size} bytes of the frame)"
         explained.problem = explained.problem._replace(reason=reason)
     return explained

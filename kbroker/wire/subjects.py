@@ -92,7 +92,7 @@ def topic_id_text(topic_id: bytes) -> str:
 def records_of(explained: Explained, node: Node) -> tuple[bytes, bool]:
     """What is here of a RECORDS field, and whether that is all of it."""
     if node.end is not None:
-        return node.value or b"", True
+        return node.value or b"", not explained.is_shortened
     return (b"" if node.content is None else explained.frame[node.content :]), not explained.is_cut
 
 

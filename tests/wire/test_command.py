@@ -79,6 +79,15 @@ def test_a_frame_that_ends_early_is_told_with_the_byte_and_the_field(
     assert out.splitlines()[-1].split()[1] == "^"
 
 
+def test_a_length_beyond_the_bytes_is_told_although_the_message_is_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    frame = exchange("Metadata", 12).request
+    code, out, _ = decode(capsys, "--hex", (len(frame) + 5).to_bytes(4, "big").hex() + frame.hex())
+    assert code == 4
+    assert f"the frame ends: {len(frame)} of its {len(frame) + 5} bytes are there" in out
+
+
 def test_a_packet_that_was_copied_with_its_headers(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

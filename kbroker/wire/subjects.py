@@ -19,6 +19,7 @@ _PARTITION_LISTS: Final = ("partitions", "partition_indexes")
 _GROUP: Final = ("group_id", "group_ids", "groups_names")
 _TRANSACTION: Final = ("transactional_id", "transactional_ids")
 _FIND_COORDINATOR: Final = 10
+_NAMING: Final = (3, 19, 20, 75)  # APIs whose answers name topics and their ids
 _KEY_TYPES: Final = {0: "groups", 1: "transactional_ids"}
 
 TopicNames = dict[bytes, str]  # by id, as Metadata answers tell them
@@ -73,7 +74,7 @@ def subjects(explained: Explained, names: TopicNames) -> Subjects:
 
 def learn_topic_names(explained: Explained, names: TopicNames) -> None:
     """Keep the ids of topics that an answer names: others tell them by id only."""
-    if explained.body is None:
+    if explained.body is None or explained.kind != RESPONSE or explained.api_key not in _NAMING:
         return
     for node in explained.body.walk():
         topic_id = node.get("topic_id")

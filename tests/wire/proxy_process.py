@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from tests.support.server_process import eventually
@@ -17,7 +18,7 @@ from tests.support.server_process import eventually
 
 class ProxyProcess:
     def __init__(self, upstream: str, *arguments: str) -> None:
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        self._output = tempfile.NamedTemporaryFile(prefix="kbroker-wire-")  # noqa: SIM115
         command = [sys.executable, "-m", "kbroker", "wire", "proxy", "--upstream", upstream, *arguments]
         if "--listen" not in arguments:
             command += ["--listen", "127.0.0.1:0"]
@@ -30,8 +31,7 @@ class ProxyProcess:
 
     @property
     def output(self) -> str:
-        self._output.seek(0)
-        return self._output.read().decode()
+        return Path(self._output.name).read_text(encoding="utf-8")
 
     @property
     def objects(self) -> list[dict[str, Any]]:
@@ -47,11 +47,19 @@ class ProxyProcess:
         finally:
             self.kill()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait(30)
         assert self._process.stderr is not None
         self._process.stderr.close()
+
+    def close(self) -> None:
+        self.kill()
+        self._output.close()
 
 
 @contextlib.contextmanager
@@ -60,5 +68,4 @@ def proxy(upstream: str, *arguments: str) -> Iterator[ProxyProcess]:
     try:
         yield process
     finally:
-        process.kill()
-        process._output.close()
+        process.close()

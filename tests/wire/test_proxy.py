@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import select
 import signal
 import socket
@@ -104,6 +105,17 @@ def test_clients_stay_on_the_proxy_unless_told_otherwise(broker: KafkaBroker) ->
         assert "→ Produce" not in running.output
 
 
+def test_each_address_that_the_broker_tells_gets_a_port_of_the_proxy(broker: KafkaBroker) -> None:
+    """The upstream is named otherwise than the broker names itself."""
+    with proxy(f"localhost:{broker.port}") as running:
+        assert use_kafka_python(running.bootstrap, [b"x"]) == [b"x"]
+        running.wait_for("→ LeaveGroup")
+        match = re.search(rf"broker {broker.bootstrap_servers} is reached through (\S+)", running.output)
+        assert match is not None
+        assert match[1] not in (running.bootstrap, broker.bootstrap_servers)
+        assert f"connects to {broker.bootstrap_servers}" in running.output
+
+
 def test_ctrl_c_ends_it_with_a_summary(broker: KafkaBroker) -> None:
     with proxy(broker.bootstrap_servers, "--summary-only") as running:
         use_kafka_python(running.bootstrap, [b"x"])
@@ -201,9 +213,9 @@ def test_a_client_that_does_not_read_holds_up_the_broker_and_not_the_memory() ->
         host, _, port = running.bootstrap.partition(":")
         with socket.create_connection((host, int(port)), 30) as client:
             taken = len(client.recv(1 << 16))
-            before = memory_bytes(running._process.pid)
+            before = memory_bytes(running.pid)
             assert upstream.held_up.wait(60)
-            assert memory_bytes(running._process.pid) - before < size // 4
+            assert memory_bytes(running.pid) - before < size // 4
             while part := client.recv(1 << 16):
                 taken += len(part)
             client.shutdown(socket.SHUT_WR)

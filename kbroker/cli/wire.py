@@ -99,6 +99,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="HOST:PORT",
         help=f"for clients; port 0 is a free one (default {_LISTEN})",
     )
+    proxy.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="what clients are told as the proxy's host (default: the address at which they reached it)",
+    )
     proxy.add_argument("--no-rewrite", action="store_true", help="leave the addresses of brokers as they are")
     proxy.add_argument("--summary-only", action="store_true", help="print the summary, no lines")
     _add_line_options(proxy)
@@ -278,7 +283,7 @@ async def _run_proxy(
                 say(line)
             sys.stdout.flush()
 
-    proxy = Proxy(upstream, listen, tell, rewrites=not arguments.no_rewrite)
+    proxy = Proxy(upstream, listen, tell, rewrites=not arguments.no_rewrite, advertise=arguments.advertise)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

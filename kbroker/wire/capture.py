@@ -12,7 +12,7 @@ from typing import Final
 
 from kbroker.wire.connection import Connection, Event
 from kbroker.wire.conversation import HEAD_OF_RESPONSE
-from kbroker.wire.frames import is_plausible_request
+from kbroker.wire.frames import REQUEST, RESPONSE, is_plausible_request
 from kbroker.wire.framing import LARGEST_FRAME, LENGTH_BYTES, Framer
 from kbroker.wire.packets import ACK, LINK_TYPES, RST, SYN, Address, Segment, segment_of
 from kbroker.wire.pcap import Packet
@@ -71,7 +71,7 @@ class _Captured:
             if side.searching:
                 side.skipped += len(side.searched) + piece
                 side.searched.clear()
-            elif not side.framer.skip(piece):
+            elif not self.connection.lost(REQUEST if side is self.requests else RESPONSE, piece, now):
                 side.searching = True
                 self.connection.remark(now, f"{piece} bytes of {whose} were not captured")
             return

@@ -104,6 +104,14 @@ class Connection:
                 self._ended.append((RESPONSE, frame, now))
         return outgoing
 
+    def lost(self, kind: str, count: int, now: float) -> bool:
+        """Bytes of requests or responses were not seen; whether it is known where the next frame begins."""
+        framer = self.requests if kind == REQUEST else self.responses
+        known, ended = framer.skip(count)
+        if ended is not None:
+            self._ended.append((kind, ended, now))
+        return known
+
     def _response_began(self, frame: Frame, head: bytes) -> None:
         asked = self.conversation.response_began(head)
         held = False

@@ -94,27 +94,27 @@ class Framer:
         self._frame.take(memoryview(data)[LENGTH_BYTES:])
         return self._part(data, self._frame, began=True), view
 
-    def skip(self, count: int) -> bool:
-        """Bytes of the stream that were lost; whether they lie within the frame that has begun.
+    def skip(self, count: int) -> tuple[bool, Frame | None]:
+        """Bytes were lost: whether it is known where the next frame begins; the frame that ended with them.
 
-        If they do not, nobody knows where the next frame begins: `restart` there, once it is found.
+        If it is not known, the framer begins anew: it is to be fed from a frame on.
         """
         self.position += count
         frame = self._frame
-        if frame is None or frame.size - frame.arrived <= count:
-            self.restart()
-            return False
+        if frame is None or frame.size - frame.arrived < count:
+            self._frame = None
+            self._waiting.clear()
+            return False, None
         frame.missing += count
         frame.arrived += count
-        return True
+        if not frame.is_whole:
+            return True, None
+        self._frame = None
+        return True, frame
 
     def restart(self) -> None:
         self._frame = None
         self._waiting.clear()
-
-    @property
-    def is_between_frames(self) -> bool:
-        return self._frame is None and not self._waiting
 
     def rest(self) -> bytes:
         """At the end of the stream: bytes that wait for the rest of a length or a head."""

@@ -27,11 +27,21 @@ Tell = Callable[[Event], None]
 
 
 class Proxy:
-    def __init__(self, upstream: Address, listen: Address, tell: Tell, *, rewrites: bool = True) -> None:
+    def __init__(
+        self,
+        upstream: Address,
+        listen: Address,
+        tell: Tell,
+        *,
+        rewrites: bool = True,
+        advertise: str | None = None,
+    ) -> None:
+        """`advertise`: the host that clients are told; else the one at which they reached the proxy."""
         self._upstream = upstream
         self._listen = listen
         self._tell = tell
         self._rewrites = rewrites
+        self._advertise = advertise
         self._ports: dict[Address, int] = {}  # of brokers: where the proxy listens for them
         self._servers: list[asyncio.Server] = []
         self._numbers = itertools.count(1)
@@ -93,7 +103,7 @@ class Proxy:
     ) -> None:
         number = next(self._numbers)
         client: Address = writer.get_extra_info("peername")[:2]
-        reached: str = writer.get_extra_info("sockname")[0]
+        reached: str = self._advertise or writer.get_extra_info("sockname")[0]
 
         def rewritten(api_key: int, version: int, frame: bytes) -> bytes:
             return rewrite(api_key, version, frame, lambda found: self._local(found, reached, number))

@@ -11,7 +11,7 @@ HIDDEN: Final = "<hidden>"
 
 _FIELDS: Final = frozenset({"auth_bytes", "hmac", "salt", "salted_password"})
 _CONFIGS: Final = re.compile(
-    r"passw|secret|credential|token|jaas|private|keystore\.key|api\.?key", re.IGNORECASE
+    r"passw|secret|credential|token|jaas|scram|private|keystore\.key|api\.?key|user\.info", re.IGNORECASE
 )
 _NAMES: Final = ("name", "config_name")
 

@@ -163,6 +163,16 @@ def test_lost_bytes_within_a_frame_cost_that_frame_only() -> None:
     assert hit.problem is None
 
 
+def test_lost_bytes_to_the_very_end_of_a_frame_cost_that_frame_only() -> None:
+    made = talk()
+    fetch = max(range(len(made.packets)), key=lambda number: len(made.packets[number]))
+    end = next(n for n in range(fetch + 1, len(made.packets)) if len(made.packets[n]) > 40)
+    assert made.packets[end][12:16] == made.packets[fetch][12:16]  # the rest of the response, from the broker
+    events = explained(pcap(made.packets[:end] + made.packets[end + 1 :]))
+    assert len(frames(events)) == len(EXPECTED) - 1
+    assert remarks(events) == []
+
+
 def test_lost_bytes_over_the_end_of_a_frame_are_told_and_the_next_is_found() -> None:
     several = [exchange("Metadata", 12)] * 6
     made = talk(several, size=30)

@@ -116,6 +116,15 @@ def test_each_address_that_the_broker_tells_gets_a_port_of_the_proxy(broker: Kaf
         assert f"connects to {broker.bootstrap_servers}" in running.output
 
 
+def test_clients_are_told_another_host_on_request(broker: KafkaBroker) -> None:
+    with proxy(broker.bootstrap_servers, "--advertise", "localhost") as running:
+        consumer = KafkaConsumer(bootstrap_servers=running.bootstrap)
+        consumer.topics()
+        (node,) = consumer._client.cluster.brokers()
+        consumer.close()
+        assert f"{node.host}:{node.port}" == running.bootstrap.replace("127.0.0.1", "localhost")
+
+
 def test_ctrl_c_ends_it_with_a_summary(broker: KafkaBroker) -> None:
     with proxy(broker.bootstrap_servers, "--summary-only") as running:
         use_kafka_python(running.bootstrap, [b"x"])

@@ -16,7 +16,7 @@ from kbroker.wire.frames import REQUEST, RESPONSE, Explained, request_parts, res
 from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer, Part
 from kbroker.wire.skimming import Skim
 
-KEPT_BYTES: Final = 256 << 10  # of a frame, for explaining it
+KEPT_BYTES: Final = 128 << 10  # of a frame, for explaining it
 HELD_DATA_BYTES: Final = 1 << 20  # a Produce or Fetch response above that is not held
 
 _WITH_RECORDS: Final = {REQUEST: (0,), RESPONSE: (1, 78)}  # Produce; Fetch, ShareFetch

@@ -114,7 +114,10 @@ class Proxy:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 upstream_reader, upstream = await asyncio.open_connection(*broker, limit=_CHUNK_BYTES)
         except OSError as error:
-            self._remark(number, f"{_text(broker)} cannot be reached: {error.strerror or error}")
+            self._remark(
+                number,
+                f"{_text(broker)} cannot be reached: {error.strerror or str(error) or 'no answer in time'}",
+            )
             await _close(writer)
             return
         try:
@@ -170,9 +173,12 @@ class Proxy:
         """One frame at a time: bytes that arrive meanwhile wait for that one, not for all."""
         while True:
             connection = await self._arrived.get()
-            for event in connection.events():
-                self._tell(event)
-                await asyncio.sleep(0)
+            try:
+                for event in connection.events():
+                    self._tell(event)
+                    await asyncio.sleep(0)
+            except Exception as error:  # a mistake here must not hold up the bytes of anybody
+                self._remark(connection.number, f"a frame could not be explained: {type(error).__name__}")
 
     def _remark(self, number: int, text: str, *, routine: bool = False) -> None:
         self._tell(Event(number, time.time(), None, remark=text, routine=routine))

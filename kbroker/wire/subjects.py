@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.types import INT16, RECORDS, ZERO_UUID
@@ -107,30 +107,45 @@ def _add(to: list[str], value: str) -> None:
 
 
 def _note_topic(node: Node, names: TopicNames, found: Subjects) -> None:
-    name = next((node.get(each) for each in _TOPIC if isinstance(node.get(each), str)), None)
-    struct = node.type.__name__ if node.is_struct else ""
-    if not name and "Topic" in struct and "Config" not in struct:
-        name = node.get("name")
-    topic_id = node.get("topic_id")
+    values = {child.name: child.value for child in node.children if not child.children}
+    name = values.get("topic") or values.get("topic_name")
+    if not name and "name" in values and node.is_struct and _is_topic(node.type.__name__):
+        name = values["name"]
+    topic_id = values.get("topic_id")
     if not name and isinstance(topic_id, bytes) and topic_id != ZERO_UUID:
         name = names.get(topic_id) or topic_id_text(topic_id)
     if isinstance(name, str) and name:
         partitions = found.topics.setdefault(name, [])
-        partitions += [each for each in _partitions(node) if each not in partitions]
+        known = set(partitions)
+        partitions += dict.fromkeys(each for each in _partitions(node, values) if each not in known)
 
 
-def _partitions(topic: Node) -> Iterator[int]:
-    own = next((topic.get(each) for each in _PARTITION if isinstance(topic.get(each), int)), None)
+def _is_topic(struct: str) -> bool:
+    return "Topic" in struct and "Config" not in struct
+
+
+def _partitions(topic: Node, values: dict[str | int, Any]) -> Iterator[int]:
+    own = _number(values)
     if own is not None:
         yield own
     for of in topic.children:
         for element in of.children:
-            if isinstance(element.value, int) and of.name in _PARTITION_LISTS:
-                yield element.value
+            if isinstance(element.value, int):
+                if of.name in _PARTITION_LISTS:
+                    yield element.value
                 continue
-            number = next((element.get(each) for each in _PARTITION if element.get(each) is not None), None)
-            if isinstance(number, int):
+            number = _number({child.name: child.value for child in element.children})
+            if number is not None:
                 yield number
+
+
+def _number(values: dict[str | int, Any]) -> int | None:
+    """Of a partition."""
+    for name in _PARTITION:
+        found = values.get(name)
+        if isinstance(found, int):
+            return found
+    return None
 
 
 def _note_list(node: Node, found: Subjects) -> None:

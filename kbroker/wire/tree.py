@@ -65,7 +65,10 @@ class Node:
         return self.field.type.of if isinstance(self.field.type, Array) else self.field.type
 
     def child(self, name: str | int) -> Node | None:
-        return next((node for node in self.children if node.name == name), None)
+        for node in self.children:
+            if node.name == name:
+                return node
+        return None
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a child."""

@@ -255,11 +255,11 @@ def _capture(arguments: argparse.Namespace) -> int:
 
 
 def _proxy(arguments: argparse.Namespace) -> int:
-    import asyncio
+    import uvloop
 
     upstream = _address(arguments.upstream, "--upstream")
     listen = _address(arguments.listen, "--listen")
-    return asyncio.run(_run_proxy(arguments, upstream, listen))
+    return int(uvloop.run(_run_proxy(arguments, upstream, listen)))
 
 
 async def _run_proxy(

@@ -18,7 +18,7 @@ from typing import Final
 from kbroker.wire.addresses import HELD_APIS, Address, rewrite
 from kbroker.wire.connection import Connection, Event
 
-_CHUNK_BYTES: Final = 64 << 10
+_CHUNK_BYTES: Final = 256 << 10
 _CONNECT_SECONDS: Final = 10
 _NEARBY_PORTS: Final = 100
 _WAITING_CHUNKS: Final = 64  # that have gone on and are not explained yet; then their connections wait

@@ -41,17 +41,20 @@ class _Captured:
     def __init__(self, number: int, client: Address, broker: Address) -> None:
         self.client = client
         self.broker = broker
-        self.connection = Connection(number)
+        self.connection = Connection(number, is_complete=False)
+        self._has_gaps = False  # so that where a frame begins was guessed at least once
         self.requests = _Side(self.connection.requests, 10)
         self.responses = _Side(self.connection.responses, HEAD_OF_RESPONSE)
+
+    @property
+    def has_data(self) -> bool:
+        return bool(self.connection.requests.position or self.connection.responses.position)
 
     def take(self, segment: Segment, now: float) -> Iterator[Event]:
         of_client = segment.source == self.client
         side, other = (self.requests, self.responses) if of_client else (self.responses, self.requests)
-        if segment.flags & SYN and side.stream.has_begun:
-            side.framer.restart()
         if not side.stream.has_begun and not segment.flags & SYN and (segment.data or segment.missing):
-            side.searching = True  # perhaps within a frame
+            side.searching = self._has_gaps = True  # perhaps within a frame
         for piece in side.stream.take(segment):
             self._piece(side, piece, now)
         if segment.flags & ACK:
@@ -72,7 +75,7 @@ class _Captured:
                 side.skipped += len(side.searched) + piece
                 side.searched.clear()
             elif not self.connection.lost(REQUEST if side is self.requests else RESPONSE, piece, now):
-                side.searching = True
+                side.searching = self._has_gaps = True
                 self.connection.remark(now, f"{piece} bytes of {whose} were not captured")
             return
         if side.searching:
@@ -94,6 +97,10 @@ class _Captured:
             self.connection.from_client(piece, now)
         else:
             self.connection.from_broker(piece, now)
+        if side.framer.opaque and self._has_gaps:  # the guess was wrong
+            for each in (self.requests, self.responses):
+                each.framer.begin_anew()
+                each.searching = True
 
     def _search(self, side: _Side) -> int | None:
         """Where a frame begins in the bytes that are looked through."""
@@ -153,8 +160,8 @@ class Capture:
 
     def _take(self, segment: Segment, now: float) -> Iterator[Event]:
         key = frozenset((segment.source, segment.target))
-        if segment.flags & SYN and not segment.flags & ACK and self._connections.get(key) is not None:
-            yield from self._ended(key, now)
+        if segment.flags & SYN and not segment.flags & ACK:
+            yield from self._opened(key, now)
         if key in self._connections:
             captured = self._connections[key]
             if captured is not None:
@@ -181,10 +188,13 @@ class Capture:
         for each, at in waiting:
             yield from captured.take(each, at)
 
-    def _ended(self, key: frozenset[Address], now: float) -> Iterator[Event]:
-        """The ports are used again, by another connection."""
-        captured = self._connections.pop(key)
-        if captured is not None:
+    def _opened(self, key: frozenset[Address], now: float) -> Iterator[Event]:
+        """A SYN: of a new connection, if there was one with these ports before; or sent again."""
+        captured = self._connections.get(key)
+        if captured is None:
+            self._connections.pop(key, None)
+        elif captured.has_data:
+            del self._connections[key]
             yield from captured.end(now)
 
     def _client(self, waiting: list[tuple[Segment, float]]) -> Address | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from kbroker.protocol.message import schema_of
 from kbroker.wire.conversation import HEAD_OF_REQUEST, HEAD_OF_RESPONSE, Asked, Conversation
 from kbroker.wire.frames import REQUEST, RESPONSE, Explained, request_parts, response_parts
 from kbroker.wire.framing import LENGTH_BYTES, Frame, Framer, Part
@@ -41,9 +42,17 @@ class Event:
 
 class Connection:
     def __init__(
-        self, number: int, rewrite: Rewrite | None = None, held_apis: dict[int, int] | None = None
+        self,
+        number: int,
+        rewrite: Rewrite | None = None,
+        held_apis: dict[int, int] | None = None,
+        *,
+        is_complete: bool = True,
     ) -> None:
-        """`held_apis`: API keys of responses that `rewrite` may change, and up to which size."""
+        """`held_apis`: API keys of responses that `rewrite` may change, and up to which size.
+
+        `is_complete`: every byte comes by here, so that a response has a request.
+        """
         self.number = number
         self.conversation = Conversation()
         self.requests = Framer(HEAD_OF_REQUEST, KEPT_BYTES)
@@ -52,6 +61,7 @@ class Connection:
         self._held_apis = held_apis or {}
         self._ended: deque[tuple[str, Frame, float]] = deque()
         self._remarks: deque[Event] = deque()
+        self._is_complete = is_complete
         self._unasked = 0
 
     def from_client(self, data: bytes, now: float) -> None:
@@ -76,6 +86,8 @@ class Connection:
     def from_broker(self, data: bytes, now: float) -> list[bytes]:
         """What the client gets."""
         outgoing: list[bytes] = []
+        if self.responses.opaque:
+            outgoing.append(self.rest_for_client())
         for part in self.responses.feed(data):
             frame = part.frame
             if frame is None:
@@ -127,8 +139,10 @@ class Connection:
         if asked.api_key not in _WITH_RECORDS[kind]:
             return None
         parts = (request_parts if kind == REQUEST else response_parts)(asked.api_key, asked.version)
-        rewrites = kind == RESPONSE and self._rewrite is not None
-        return None if parts is None else Skim(parts, KEPT_BYTES, endpoints=rewrites)
+        if parts is None:
+            return None
+        hides = kind == RESPONSE and self._rewrite is not None
+        return Skim(parts, KEPT_BYTES, _endpoints_tag(*parts[-1]) if hides else None)
 
     def _hidden(self, data: bytes, position: int, now: float) -> bytes:
         """The part of a response that was too large to be held, without the addresses that it tells.
@@ -142,7 +156,7 @@ class Connection:
     def _is_nonsense(self, frame: Frame) -> bool:
         """Whether what begins is no response: not even a header, or again one to nothing."""
         asked: Asked | None = frame.tag[0]
-        self._unasked += asked is None
+        self._unasked += asked is None and self._is_complete
         is_token = asked is not None and asked.api_key is None
         return (frame.size < HEAD_OF_RESPONSE and not is_token) or self._unasked > _MOST_UNASKED
 
@@ -184,6 +198,11 @@ class Connection:
             yield Event(self.number, now, explained, latency)
         while self._remarks:
             yield self._remarks.popleft()
+
+
+def _endpoints_tag(cls: type[Any], version: int) -> int | None:
+    """The tagged field in which a response tells addresses, if it has one."""
+    return next((f.tag for f in schema_of(cls) if f.name == "node_endpoints" and f.present(version)), None)
 
 
 def _follow(frame: Frame, part: Part) -> int | None:

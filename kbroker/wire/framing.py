@@ -102,8 +102,7 @@ class Framer:
         self.position += count
         frame = self._frame
         if frame is None or frame.size - frame.arrived < count:
-            self._frame = None
-            self._waiting.clear()
+            self.begin_anew()
             return False, None
         frame.missing += count
         frame.arrived += count
@@ -112,9 +111,11 @@ class Framer:
         self._frame = None
         return True, frame
 
-    def restart(self) -> None:
+    def begin_anew(self) -> None:
+        """What is fed next begins a frame."""
         self._frame = None
         self._waiting.clear()
+        self.opaque = False
 
     def rest(self) -> bytes:
         """At the end of the stream: bytes that wait for the rest of a length or a head."""

@@ -53,7 +53,7 @@ class Teller:
         if self.wanted.json:
             yield json.dumps(self.as_object(told), ensure_ascii=False)
             return
-        yield line(told, dated=False)
+        yield line(told)
         explained = told.event.explained
         if explained is not None and self.wanted.verbose:
             yield from as_lines(explained, self.wanted.shown, "    ", positions=self.wanted.positions)
@@ -119,14 +119,10 @@ def is_error(told: Told) -> bool:
     )
 
 
-def line(told: Told, *, dated: bool) -> str:
+def line(told: Told) -> str:
     event, found = told
     moment = datetime.fromtimestamp(event.time)
-    time = (
-        moment.isoformat(sep=" ", timespec="milliseconds")
-        if dated
-        else f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
-    )
+    time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
     start = f"{time} #{event.connection}"
     explained = event.explained
     if explained is None:

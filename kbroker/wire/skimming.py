@@ -19,18 +19,20 @@ _Walk = Generator[int, bytes, Any]  # yields how many bytes it wants, or, below 
 
 
 class Skim:
-    def __init__(self, parts: Sequence[tuple[type[Any], int]], limit: int, endpoints: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[tuple[type[Any], int]], limit: int, endpoints_tag: int | None = None
+    ) -> None:
         """`parts`: header and message with their versions; `limit`: of the bytes that are kept.
 
-        `endpoints`: look for the node endpoints of the message, its tagged field 0.
+        `endpoints_tag`: of the message, the tagged field to look for.
         """
         self.kept = bytearray()
         self.position = 0  # in the frame
-        self.endpoints_at: int | None = None  # where the tag of the node endpoints stands
+        self.endpoints_at: int | None = None  # where that tag stands
         self.is_broken = False
         self._limit = limit
         self._full = False
-        self._endpoints = endpoints
+        self._endpoints_tag = endpoints_tag
         self._waiting = bytearray()
         self._walk = self._frame(parts)
         self._wanted = next(self._walk)
@@ -82,7 +84,7 @@ class Skim:
             for _ in range((yield from self._uvarint())):
                 start = self.position
                 tag = yield from self._uvarint()
-                if is_message and self._endpoints and tag == 0:
+                if is_message and tag == self._endpoints_tag:
                     self.endpoints_at = start
                 yield from self._bytes((yield from self._uvarint()))
 

@@ -37,8 +37,8 @@ class Stream:
         """What is in order now."""
         sequence = segment.sequence
         if segment.flags & SYN:
-            self._next = sequence + 1
-            self._waiting.clear()
+            if self._next is None:
+                self._next = sequence + 1
             sequence += 1
         if segment.flags & RST or not (segment.data or segment.missing):
             return

@@ -138,6 +138,14 @@ def test_the_same_ports_again_are_another_connection() -> None:
     assert frames([event for event in events if event.connection == 2]) == EXPECTED
 
 
+def test_a_handshake_that_is_sent_again_is_of_the_same_connection() -> None:
+    made = talk()
+    syn, answer = made.packets[:2]
+    events = explained(pcap([syn, syn, answer, *made.packets[2:6], answer, *made.packets[6:]]))
+    assert frames(events) == EXPECTED
+    assert {event.connection for event in events} == {1}
+
+
 def test_a_capture_that_begins_within_a_frame_goes_on_with_the_next_and_says_so() -> None:
     made = talk(size=40)
     begin = next(n for n, packet in enumerate(made.packets) if n > 5 and len(packet) > 40)

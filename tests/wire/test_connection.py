@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 
@@ -37,7 +38,7 @@ def connection() -> Connection:
 def told(events: Iterator[Event]) -> list[str]:
     """Lines without their times."""
     teller = Teller(Wanted())
-    return [line(teller.told(event), dated=False).split(" ", 2)[2] for event in events]
+    return [line(teller.told(event)).split(" ", 2)[2] for event in events]
 
 
 def cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
@@ -54,9 +55,10 @@ SIZES = st.lists(st.integers(0, 40), max_size=30)
 @given(st.binary(max_size=400), st.binary(max_size=400), SIZES)
 def test_any_bytes_leave_as_they_came(asked: bytes, answered: bytes, sizes: list[int]) -> None:
     passing = connection()
-    for part in cut(asked, sizes):
-        passing.from_client(part, 0.0)
-    got = b"".join(b"".join(passing.from_broker(part, 0.0)) for part in cut(answered, sizes))
+    got = b""
+    for from_client, from_broker in itertools.zip_longest(cut(asked, sizes), cut(answered, sizes[1:])):
+        passing.from_client(from_client or b"", 0.0)
+        got += b"".join(passing.from_broker(from_broker or b"", 0.0))
     assert got + passing.rest_for_client() == answered
     list(passing.events())
 
@@ -103,6 +105,20 @@ def test_addresses_are_replaced_and_nothing_else(each: Exchange) -> None:
     for place in getattr(before, "brokers", None) or getattr(before, "coordinators", None) or [before]:
         place.host, place.port = "127.0.0.1", 0
     assert after == before
+
+
+@pytest.mark.parametrize("arrived", [1, 6, 60])
+def test_what_is_held_of_a_response_goes_on_when_the_client_turns_out_not_to_speak_kafka(
+    arrived: int,
+) -> None:
+    passing = connection()
+    each = exchange("Metadata", 12)
+    answer = framed(each.response)
+    passing.from_client(framed(each.request), 0.0)
+    got = b"".join(passing.from_broker(answer[:arrived], 0.0))
+    passing.from_client(b"GET / HTTP/1.1\r\n", 0.0)
+    got += b"".join(passing.from_broker(answer[arrived:], 0.0))
+    assert got + passing.rest_for_client() == answer
 
 
 def test_the_real_answers_have_addresses() -> None:

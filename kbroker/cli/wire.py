@@ -25,7 +25,7 @@ request before it in the input, or by --response --api NAME --version N. A frame
 with the byte and the field where that ends, and all that was read before. Exit code 4: there was one.
 
     xxd frame.bin | kbroker wire decode
-    kbroker wire decode --hex 00000012001200000000000100066b6166 --json
+    kbroker wire decode --hex 00000010001200000000000100066d792d617070 --json
     kbroker wire decode answer.hex --response --api Fetch --version 12"""
 
 _CAPTURE = """\
@@ -46,6 +46,7 @@ ends it with a summary. It speaks no TLS: neither with clients nor with brokers.
     kbroker wire proxy --upstream 127.0.0.1:9092 --api Produce,Fetch --verbose"""
 
 _LINES = """
+
 Lines: time, connection, → request or ← response, API and version, correlation id, client id, size, and of
 responses the time since the request; topics[partitions], groups, records, errors."""
 
@@ -290,8 +291,9 @@ async def _run_proxy(
     try:
         await proxy.start()
     except OSError as error:
+        reason = str(error.strerror or error).partition(" (while")[0]  # Python repeats the address there
         raise CommandFailed(
-            f"cannot listen on {arguments.listen}: {error.strerror}. Name another with --listen"
+            f"cannot listen on {arguments.listen}: {reason}. Name another with --listen"
         ) from error
     host, port = proxy.address
     note(f"listening on {host}:{port} for {arguments.upstream}; Ctrl-C ends it")

@@ -12,7 +12,7 @@ from typing import Final
 
 from kbroker.wire.connection import Connection, Event
 from kbroker.wire.conversation import HEAD_OF_RESPONSE
-from kbroker.wire.frames import REQUEST, RESPONSE, is_plausible_request
+from kbroker.wire.frames import REQUEST, RESPONSE, explain_request, is_plausible_request
 from kbroker.wire.framing import LARGEST_FRAME, LENGTH_BYTES, Framer
 from kbroker.wire.packets import ACK, LINK_TYPES, RST, SYN, Address, Segment, segment_of
 from kbroker.wire.pcap import Packet
@@ -21,6 +21,7 @@ from kbroker.wire.tcp_streams import Piece, Stream
 _KAFKA_PORT: Final = 9092
 _MOST_UNDECIDED: Final = 64 << 10  # bytes of a connection in which nothing of Kafka was seen
 _MOST_UNDECIDED_SEGMENTS: Final = 200
+_MOST_GUESSES: Final = 5  # of a connection, where a frame begins: then it is not Kafka's
 
 
 class _Side:
@@ -42,7 +43,8 @@ class _Captured:
         self.client = client
         self.broker = broker
         self.connection = Connection(number, is_complete=False)
-        self._has_gaps = False  # so that where a frame begins was guessed at least once
+        self._has_gaps = False  # so that where a frame begins was guessed
+        self._wrong_guesses = 0
         self.requests = _Side(self.connection.requests, 10)
         self.responses = _Side(self.connection.responses, HEAD_OF_RESPONSE)
 
@@ -97,7 +99,8 @@ class _Captured:
             self.connection.from_client(piece, now)
         else:
             self.connection.from_broker(piece, now)
-        if side.framer.opaque and self._has_gaps:  # the guess was wrong
+        if side.framer.opaque and self._has_gaps and self._wrong_guesses < _MOST_GUESSES:
+            self._wrong_guesses += 1
             for each in (self.requests, self.responses):
                 each.framer.begin_anew()
                 each.searching = True
@@ -115,10 +118,12 @@ class _Captured:
 
     def _begins(self, side: _Side, frame: memoryview, size: int, *, within: bool) -> bool:
         if side is self.responses:
-            return self.connection.conversation.awaits(int.from_bytes(frame[:4], "big", signed=True))
+            return self.connection.conversation.is_plausible_response(bytes(frame[:size]), size)
         if frame[0] or (within and not _has_client_id(frame)):
             return False
-        return is_plausible_request(frame[:size], size)
+        return (
+            is_plausible_request(frame, size) and explain_request(bytes(frame[:size]), size).problem is None
+        )
 
 
 def _has_client_id(frame: memoryview) -> bool:

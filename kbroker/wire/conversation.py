@@ -89,11 +89,13 @@ class Conversation:
             if asked.correlation_id == correlation_id:
                 return asked
 
-    def awaits(self, correlation_id: int) -> bool:
-        """Whether a request of this correlation id waits for its response."""
-        return any(
-            each.api_key is not None and each.correlation_id == correlation_id for each in self._pending
-        )
+    def is_plausible_response(self, frame: bytes, size: int) -> bool:
+        """Whether a request waits for a response of this correlation id, and these bytes can begin it."""
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        for asked in self._pending:
+            if asked.api_key is not None and asked.correlation_id == correlation_id:
+                return explain_response(frame, asked.api_key, asked.version, size).problem is None
+        return False
 
     def response_ended(self, asked: Asked | None, frame: bytes, size: int) -> Explained:
         if asked is None:

@@ -181,6 +181,20 @@ def test_lost_bytes_to_the_very_end_of_a_frame_cost_that_frame_only() -> None:
     assert remarks(events) == []
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.randoms(use_true_random=False), st.sampled_from([60, 300, 1400]))
+def test_whatever_is_lost_only_whole_frames_are_told_as_such(shuffler: random.Random, size: int) -> None:
+    """Segments are missing anywhere: what is told without a problem is what was sent."""
+    several = with_ids([shuffler.choice(exchanges()) for _ in range(8)])
+    made = talk(several, size)
+    kept = [packet for packet in made.packets if len(packet) == 40 or shuffler.random() > 0.1]
+    sent = {each.request for each in several} | {each.response for each in several}
+    for event in explained(pcap(kept)):
+        found = event.explained
+        if found is not None and found.problem is None and not found.is_cut and found.api_key is not None:
+            assert found.frame in sent
+
+
 def test_lost_bytes_over_the_end_of_a_frame_are_told_and_the_next_is_found() -> None:
     several = [exchange("Metadata", 12)] * 6
     made = talk(several, size=30)

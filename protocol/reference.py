@@ -2,7 +2,10 @@
 
 It is the definition that the compiled codec is tested against, and readable as one: each wire rule is one
 construct below. It is some fifty times slower, and loading construct takes 40 ms, so the server never
-imports it. RECORDS are plain bytes here.
+imports it; `kbroker wire` explains frames with it. RECORDS are plain bytes here.
+
+A parse that is given a `trace` tells it where each field begins and ends (`struct_for(…).parse_stream(stream,
+trace=…)`): what was read before a frame turns out to be broken, and where that is.
 """
 
 # construct has no annotations:
@@ -11,7 +14,7 @@ imports it. RECORDS are plain bytes here.
 from __future__ import annotations
 
 import io
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import construct as c
 
@@ -21,7 +24,28 @@ from kbroker.protocol.types import STRING, UUID, Array, FieldType, FixedType, Le
 M = TypeVar("M")
 
 VARINT: Any = c.VarInt
-TAGGED = "tagged"  # where a struct keeps its tagged fields: a dict of those that are set
+TAGGED = "tagged_fields"  # where a struct keeps its tagged fields: a dict of those that are set
+
+
+class Trace(Protocol):
+    """What follows a parse. Fields that it has entered and not left are those in which the parse failed."""
+
+    def enter(self, name: str | int, field: Field | None, position: int) -> None:
+        """A field, an element (its index) or an unknown tagged field begins."""
+
+    def content(self, length: int, position: int) -> None:
+        """The length of the field entered last is read; its bytes begin here."""
+
+    def leave(self, value: Any, position: int) -> None:
+        """The field entered last ends here."""
+
+    def forget(self) -> None:
+        """What was entered last was no field, only what stands between fields, and is read."""
+
+
+def _trace(context: Any) -> Trace | None:
+    found: Trace | None = context._params.get("trace")
+    return found
 
 
 class UVarInt(c.Construct):
@@ -42,7 +66,7 @@ class UVarInt(c.Construct):
 
 
 class Nullable(c.Subconstruct):
-    """A value whose length or count, `-1` for null, comes first: Prefixed or PrefixedArray as `subcon`."""
+    """A value whose length or count, `-1` for null, comes first: LengthPrefixed or Elements as `subcon`."""
 
     def __init__(self, length: Any, subcon: Any) -> None:
         super().__init__(subcon)
@@ -74,6 +98,62 @@ class NullableStruct(c.Subconstruct):
         return obj if obj is None else self.subcon._build(obj, stream, context, path)
 
 
+class DeclaredField(c.Renamed):
+    """A named member of a struct, which knows its declaration."""
+
+    def __init__(self, subcon: Any, field: Field) -> None:
+        super().__init__(subcon, newname=field.name)
+        self.field = field
+
+    def _parse(self, stream: Any, context: Any, path: Any) -> Any:
+        trace = _trace(context)
+        if trace is None:
+            return super()._parse(stream, context, path)
+        trace.enter(self.field.name, self.field, stream.tell())
+        value = super()._parse(stream, context, path)
+        trace.leave(value, stream.tell())
+        return value
+
+
+class LengthPrefixed(c.Prefixed):
+    """Bytes or text behind their length."""
+
+    def _parse(self, stream: Any, context: Any, path: Any) -> Any:
+        length = self.lengthfield._parsereport(stream, context, path)
+        if trace := _trace(context):
+            trace.content(length, stream.tell())
+        content = c.BytesIOWithOffsets.from_reading(stream, length, path)
+        return self.subcon._parsereport(content, context, path)
+
+
+class Elements(c.Subconstruct):
+    """Values of one type behind their count."""
+
+    def __init__(self, count: Any, subcon: Any) -> None:
+        super().__init__(subcon)
+        self.count = count
+
+    def _parse(self, stream: Any, context: Any, path: Any) -> list[Any]:
+        count = self.count._parsereport(stream, context, path)
+        if count < 0:
+            raise c.RangeError(f"a list of {count} elements", path=path)
+        trace = _trace(context)
+        values = []
+        for index in range(count):
+            if trace is not None:
+                trace.enter(index, None, stream.tell())
+            values.append(self.subcon._parsereport(stream, context, f"{path}[{index}]"))
+            if trace is not None:
+                trace.leave(values[-1], stream.tell())
+        return values
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        self.count._build(len(obj), stream, context, path)
+        for index, value in enumerate(obj):
+            self.subcon._build(value, stream, context, f"{path}[{index}]")
+        return obj
+
+
 class TaggedFields(c.Construct):
     """The end of a flexible struct: a count, then tag, size and value of each. Unknown tags are skipped."""
 
@@ -82,16 +162,28 @@ class TaggedFields(c.Construct):
         self.known = known
 
     def _parse(self, stream: Any, context: Any, path: Any) -> dict[str, Any]:
+        trace = _trace(context)
         values = {}
+        if trace is not None:
+            trace.enter(TAGGED, None, stream.tell())
         for _ in range(UVARINT._parsereport(stream, context, path)):
             tag = UVARINT._parsereport(stream, context, path)
             size = UVARINT._parsereport(stream, context, path)
-            data = io.BytesIO(c.stream_read(stream, size, path))
+            data = c.BytesIOWithOffsets.from_reading(stream, size, path)
+            if trace is not None:
+                trace.forget()
             if tag in self.known:
                 name, subcon = self.known[tag]
                 values[name] = subcon._parsereport(data, context, path)
-                if data.tell() != size:
+                if data.tell() != stream.tell():
                     raise c.StreamError("a tagged field does not fill its size", path=path)
+            elif trace is not None:
+                trace.enter(f"unknown_tag_{tag}", None, data.tell())
+                trace.leave(data.getvalue(), stream.tell())
+            if trace is not None:
+                trace.enter(TAGGED, None, stream.tell())
+        if trace is not None:
+            trace.forget()
         return values
 
     def _build(self, obj: dict[str, Any], stream: Any, context: Any, path: Any) -> dict[str, Any]:
@@ -141,13 +233,13 @@ def encode(message: Any, version: int) -> bytes:
 def _struct(cls: type[Any], version: int, flexible: bool) -> Any:
     fields = [f for f in schema_of(cls) if f.present(version)]
     members = [
-        f.name / _subcon(f.type, version, flexible and f.flexible, f.nullable(version))
+        DeclaredField(_subcon(f.type, version, flexible and f.flexible, f.nullable(version)), f)
         for f in fields
         if f.tag is None
     ]
     if flexible:
         known = {
-            f.tag: (f.name, _subcon(f.type, version, True, f.nullable(version)))
+            f.tag: (f.name, DeclaredField(_subcon(f.type, version, True, f.nullable(version)), f))
             for f in fields
             if f.tag is not None
         }
@@ -163,11 +255,11 @@ def _subcon(type: FieldType, version: int, flexible: bool, nullable: bool) -> An
         if flexible:
             length = COMPACT_STRING_LENGTH if type is STRING else COMPACT_LENGTH
         body = c.GreedyString("utf-8") if type is STRING else getattr(c, type.construct_name)
-        prefixed = c.Prefixed(length, body)
+        prefixed = LengthPrefixed(length, body)
         return Nullable(length, prefixed) if nullable else prefixed
     if isinstance(type, Array):
         length = COMPACT_LENGTH if flexible else c.Int32sb
-        array = c.PrefixedArray(length, _subcon(type.of, version, flexible, False))
+        array = Elements(length, _subcon(type.of, version, flexible, False))
         return Nullable(length, array) if nullable else array
     struct = _struct(type, version, flexible)
     return NullableStruct(struct) if nullable else struct

@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": "doctor",
     "bench": "bench",
     "control": "control",
+    "wire": "wire",
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",

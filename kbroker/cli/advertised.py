@@ -16,7 +16,7 @@ _PATIENCE = 2  # seconds, for a look after something else has taken its time
 
 def brokers(address: tuple[str, int], timeout: float) -> tuple[list[Any], float]:
     """The brokers that the one at an address tells of, and how many ms its answer takes."""
-    from kbroker.cli.wire import WireClient
+    from kbroker.cli.wire_client import WireClient
     from kbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
     with WireClient(address, timeout) as client:

@@ -136,7 +136,7 @@ def _classic_partitions(assignment: Any) -> list[str]:
 
 def _consumer(arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     """By ConsumerGroupDescribe (KIP-848), which kafka-python does not have."""
-    from kbroker.cli.wire import WireClient
+    from kbroker.cli.wire_client import WireClient
 
     if not connection.is_plaintext(arguments):
         note(f"kbroker: members of {group} are not shown: the consumer protocol is asked without TLS or SASL")

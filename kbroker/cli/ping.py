@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ask(address: tuple[str, int], timeout: float) -> int:
     """How many APIs it has."""
-    from kbroker.cli.wire import WireClient, WireError
+    from kbroker.cli.wire_client import WireClient, WireError
     from kbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
     with WireClient(address, timeout) as client:

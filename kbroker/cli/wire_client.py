@@ -1,0 +1,75 @@
+"""A small blocking client on kbroker's own codec, for what must be quick or what kafka-python cannot ask.
+
+Plaintext only.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Self
+
+from kbroker.protocol.codec import decode, encode_bytes
+from kbroker.protocol.headers import (
+    RequestHeader,
+    ResponseHeader,
+    request_header_version,
+    response_header_version,
+)
+from kbroker.protocol.message import schema_of
+
+_LENGTH = struct.Struct(">i")
+_LARGEST_ANSWER = 100 << 20
+
+
+class WireError(OSError):
+    """The peer does not speak Kafka, or stopped."""
+
+
+class WireClient:
+    def __init__(self, address: tuple[str, int], timeout: float) -> None:
+        self._socket = socket.create_connection(address, timeout=timeout)
+        self._correlation_id = 0
+
+    def ask(self, request: Any, version: int, response_type: type[Any]) -> Any:
+        key = schema_of(type(request)).api_key
+        assert key is not None
+        self._correlation_id += 1
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id="kbroker-cli",
+        )
+        body = encode_bytes(header, request_header_version(key, version)) + encode_bytes(request, version)
+        self._socket.sendall(_LENGTH.pack(len(body)) + body)
+        (size,) = _LENGTH.unpack(self._take(4))
+        if not 4 <= size <= _LARGEST_ANSWER:
+            raise WireError("the answer is not Kafka's")
+        frame = memoryview(self._take(size))
+        try:
+            head, position = decode(ResponseHeader, response_header_version(key, version), frame)
+            response, _ = decode(response_type, version, frame, position)
+        except ValueError as error:
+            raise WireError(f"the answer is not Kafka's: {error}") from error
+        if head.correlation_id != self._correlation_id:
+            raise WireError("the answer is to another request")
+        return response
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise WireError("the connection was closed before the answer")
+            data += part
+        return bytes(data)

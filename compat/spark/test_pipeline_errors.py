@@ -209,10 +209,12 @@ def test_a_continuous_trigger_copies_topic_to_topic(job: Job, new_topic: NewTopi
     topic.produce(rows(0, 5))
     steps = "steps:\n  some: {sql: SELECT * FROM rows WHERE id < 100}\n"
     sink = f"sinks:\n  out: {{from: some, kafka: {out}, key: id}}\n"
-    running = job.start(SOURCE.format(topic=topic) + steps + sink, "continuous 1 second")
+    head = f"progress_group: {topic}\n"
+    running = job.start(head + SOURCE.format(topic=topic) + steps + sink, "continuous 1 second")
     try:
         eventually(out.end_offset, lambda end: end == 5, 60)
         topic.produce(rows(5, 8))
         eventually(out.end_offset, lambda end: end == 8, 60)
+        eventually(lambda: topic.committed(f"{topic}.out"), lambda found: found == {0: 8}, 60)
     finally:
         running.stop()

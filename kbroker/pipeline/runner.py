@@ -138,7 +138,10 @@ class Runner:
     def _keep(self, queries: list[Query], committer: Committer) -> None:
         for query in queries:
             query.progress.save(self._state)
-            committer.commit(query.name, query.progress.offsets, time.monotonic())
+            if self.pipeline.progress_group is not None:
+                # A continuous trigger reports nothing, nor does a query that has just started.
+                written = query.progress.offsets or self._written(query)
+                committer.commit(query.name, written, time.monotonic())
 
     def _late_letters(self, queries: list[Query]) -> list[LateLetters]:
         progress = {query.name: query.progress for query in queries}

@@ -6,6 +6,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from compat.harness.waiting import eventually
+
 from .records import deliver, take
 
 
@@ -36,8 +38,10 @@ def test_assign_and_seek_by_offset(fifty, consumer, start, expected):
 
 def test_the_end_offset_waits_for_what_comes(fifty, consumer, producer):
     topic, _ = fifty
-    reader = consumer(topic, offset=OFFSET_END)
-    assert reader.poll(0.5) is None
+    reader = consumer(topic, offset=OFFSET_END, enable_partition_eof=True)
+    # Only then it has asked where the end is.
+    reached = eventually(lambda: reader.poll(0.5), lambda message: message is not None)
+    assert (reached.error().code(), reached.offset()) == (KafkaError._PARTITION_EOF, 50)
     deliver(producer(), topic, value=b"new")
     assert take(reader, 1)[0].offset() == 50
 

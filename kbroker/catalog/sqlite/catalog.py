@@ -95,7 +95,7 @@ class SqliteCatalog:
         return SqliteGroupStore(
             self._database,
             self._journal(OFFSET_JOURNALS),
-            notes=not self._database.sync_full,
+            journals=not self._database.sync_full,
             stored=self._groups_stored,
         )
 

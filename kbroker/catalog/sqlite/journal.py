@@ -1,11 +1,11 @@
-"""Changes, noted in a file until the catalog has them.
+"""Changes, in a file until the database has them.
 
-An entry is written behind the last one, which costs microseconds and outlives the process; so what it notes
-can be answered at once, and the catalog takes many of them in one transaction later. Two files take turns:
-while the catalog takes what one holds, new entries go to the other.
+An entry is written behind the last one, which costs microseconds and outlives the process; so the change can
+be answered at once, and the database takes many of them in one transaction later. Two files take turns: while
+the database takes what one holds, new entries go to the other.
 
-An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, what is noted.
-Sequence numbers grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
+An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, the change.
+Sequence numbers grow by one; the database remembers up to which it has them, so nothing is applied twice.
 
 A third, small file holds the number of the last entry, so that the next start misses those that are gone.
 
@@ -86,7 +86,7 @@ class Journal:
         return entries
 
     def append(self, payload: bytes) -> int:
-        """Note this; returns the sequence number."""
+        """Returns the sequence number."""
         file, sequence = self._files[self._current], self.sequence + 1
         try:
             file.append(_encode(sequence, payload))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +17,8 @@ from kbroker.catalog.sqlite.database import Database
 from kbroker.catalog.sqlite.file_names import CATALOG
 from kbroker.catalog.sqlite.journal import Journal
 from kbroker.pending import Pending
+from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.interface import Buffer
 from tests.catalog.small_disk import crash, fill_disk, make_room
 
 
@@ -40,6 +44,27 @@ class SlowDatabase(Database):
             super().write(function).then(result.follow)
 
 
+class TearingFiles(Files):
+    """Files that fail as the test says."""
+
+    share: float | None = None
+    """How much of the next write gets into its file; then the disk is full."""
+    truncates = True
+
+    def write_at(self, file: OpenFile, data: Buffer, position: int) -> int:
+        if self.share is None:
+            return super().write_at(file, data, position)
+        if self.share < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        part, self.share = memoryview(data)[: int(len(data) * self.share)], -1
+        return super().write_at(file, part, position)
+
+    def truncate(self, file: OpenFile, size: int) -> None:
+        if not self.truncates:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().truncate(file, size)
+
+
 class OpenedStore:
     """A store in a directory, opened as a start of the broker does."""
 
@@ -47,7 +72,8 @@ class OpenedStore:
 
     def __init__(self, directory: Path) -> None:
         self.database = SlowDatabase(directory / CATALOG)
-        self.journal = Journal(directory, self.names)
+        self.files = TearingFiles()
+        self.journal = Journal(self.files, directory, self.names)
 
     def read(self, query: str) -> list[tuple[object, ...]]:
         return self.database.read(lambda connection: connection.execute(query).fetchall())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kbroker.catalog.sqlite import facts, journal
 from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, TRANSACTION_JOURNALS
 from kbroker.catalog.sqlite.stored import OFFSETS_APPLIED, TRANSACTIONS_APPLIED
+from kbroker.storage.files import Files
 
 
 class Inspected(NamedTuple):
@@ -44,7 +45,7 @@ def journal_problems(directory: Path) -> list[tuple[str, str]]:
                 applied = facts.number(connection, fact)
         except sqlite3.Error:
             return found  # `inspect` tells of it
-        found += journal.check(directory, names, applied)
+        found += journal.check(Files(), directory, names, applied)
     return found
 
 

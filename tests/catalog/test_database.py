@@ -101,7 +101,15 @@ def test_every_older_schema_is_brought_up_to_date(tmp_path: Path, seen: int) -> 
     connection.close()
     database = Database(path)
     save(database, "still", "works").result()
+    fresh = Database(tmp_path / "fresh.sqlite")
+    assert schema(database) == schema(fresh)
     database.close()
+    fresh.close()
+
+
+def schema(database: Database) -> list[tuple[str, str]]:
+    query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+    return database.read(lambda connection: connection.execute(query).fetchall())
 
 
 def test_writes_asked_for_before_closing_are_done(tmp_path: Path) -> None:

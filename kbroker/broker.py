@@ -16,6 +16,7 @@ from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
 from kbroker.fetching.sessions import FetchSessions
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.requests.long_requests import LongRequests
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
-    from kbroker.pending import Pending
     from kbroker.requests.context import RequestContext
     from kbroker.scheduler import Scheduler
     from kbroker.storage.config import LogConfig
@@ -143,13 +143,23 @@ class Broker:
             if self.topics.is_reserved(name) or self._was_just_deleted(name):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             partitions = self.settings["num.partitions"]
-            creation = self.topics.create(name, partitions, {}, -self.unclean_starts)
-            self._auto_creating[name] = creation
-            creation.then(lambda _: self._auto_created(name))
+            made = self.topics.create(name, partitions, {}, -self.unclean_starts)
+            creation = self._auto_creating[name] = Pending()
+            made.then(lambda made: self._auto_created(name, made))
         return creation
 
-    def _auto_created(self, name: str) -> None:
-        self._auto_creating.pop(name, None)
+    def _auto_created(self, name: str, made: Pending[Topic]) -> None:
+        creation = self._auto_creating.pop(name)
+        try:
+            topic = made.result()
+        except ApiError as error:
+            # Another broker made it, of which this one has not heard yet: who asked asks again.
+            unheard = error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            creation.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if unheard else error)
+        except Exception as error:
+            creation.fail(error)
+        else:
+            creation.resolve(topic)
 
     def _was_just_deleted(self, name: str) -> bool:
         deleted_ms = self._deleted_ms.get(name)

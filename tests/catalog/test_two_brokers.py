@@ -67,6 +67,14 @@ def test_a_name_is_taken_though_its_topic_is_not_known_here(catalog: Catalog) ->
     second.topics.check_new("or_ders")
 
 
+def test_a_topic_that_the_other_made_is_not_made_by_looking_at_it(catalog: Catalog) -> None:
+    first, second = start(catalog), start(catalog)
+    first.auto_create("orders").result()
+    looks = [second.auto_create("orders") for _ in range(2)]
+    assert [refusal(look) for look in looks] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert len(catalog.snapshot().topics) == 1
+
+
 def test_a_topic_grows_on_top_of_the_growth_of_the_other(catalog: Catalog) -> None:
     first, second, topic, same = both(catalog)
     first.topics.add_partitions(topic, 5).result()

@@ -164,6 +164,25 @@ def test_an_update_of_features_that_was_not_stored_is_not_part_of_the_next() -> 
     assert (broker.features.level("group.version"), broker.features.level("transaction.version")) == (1, 1)
 
 
+def test_an_update_of_features_whose_client_is_gone_holds_up_no_other() -> None:
+    catalog = MemoryCatalog()
+    broker = start(catalog)
+    delivered: list[Callable[[], None]] = []
+    catalog.start(delivered.append)
+    first, second, third = (
+        broker.features.apply([FeatureUpdate("transaction.version", level, kind)])
+        for level, kind in ((1, SAFE_DOWNGRADE), (2, SAFE_DOWNGRADE), (0, SAFE_DOWNGRADE))
+    )
+    assert isinstance(first, Pending)
+    assert isinstance(second, Pending)
+    first.abandon()
+    while delivered:
+        delivered.pop(0)()
+    assert refusal(second) is ErrorCode.INVALID_UPDATE_VERSION
+    assert _now(third) == 2
+    assert broker.features.level("transaction.version") == 0
+
+
 class Interrupted(MemoryCatalog):
     """Another broker does something just before a fact is saved, the first time."""
 

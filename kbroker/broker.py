@@ -17,6 +17,7 @@ from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
 from kbroker.fetching.sessions import FetchSessions
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.long_requests import LongRequests
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
-    from kbroker.pending import Pending
     from kbroker.scheduler import Scheduler
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
@@ -143,13 +143,23 @@ class Broker:
         if creation is None:
             if self.topics.is_reserved(name) or self._was_just_deleted(name):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            creation = self.create_topic(NewTopic(name, self.settings["num.partitions"], {}))
-            self._auto_creating[name] = creation
-            creation.then(lambda _: self._auto_created(name))
+            made = self.create_topic(NewTopic(name, self.settings["num.partitions"], {}))
+            creation = self._auto_creating[name] = Pending()
+            made.then(lambda made: self._auto_created(name, made))
         return creation
 
-    def _auto_created(self, name: str) -> None:
-        self._auto_creating.pop(name, None)
+    def _auto_created(self, name: str, made: Pending[Topic]) -> None:
+        creation = self._auto_creating.pop(name)
+        try:
+            topic = made.result()
+        except ApiError as error:
+            # Another broker made it, of which this one has not heard yet: who asked asks again.
+            unheard = error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            creation.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if unheard else error)
+        except Exception as error:
+            creation.fail(error)
+        else:
+            creation.resolve(topic)
 
     def _was_just_deleted(self, name: str) -> bool:
         deleted_ms = self._deleted_ms.get(name)

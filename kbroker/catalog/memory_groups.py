@@ -16,7 +16,7 @@ from kbroker.pending import Pending
 
 
 class MemoryGroupStore:
-    notes = False
+    journals = False
 
     def __init__(self, written: Callable[[], Pending[None]] = lambda: Pending.resolved(None)) -> None:
         """`written`: the result of a write that was just done."""
@@ -61,10 +61,10 @@ class MemoryGroupStore:
             self._offsets.setdefault(group_id, {}).update(offsets)
         return self._written()
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
+    def journal_offsets(self, groups: Mapping[str, Offsets]) -> None:
         raise NotImplementedError("it is as quick to commit them")
 
-    def fold(self) -> Pending[None]:
+    def apply_journal(self) -> Pending[None]:
         return Pending.resolved(None)
 
     @property

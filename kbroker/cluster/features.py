@@ -8,6 +8,7 @@ with every change: clients believe the answer with the highest one.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,8 +60,8 @@ class Features:
         """``known``: the catalog's facts."""
         self._catalog = catalog
         self._take(known.get(FEATURES))
-        self._last: Pending[int] = Pending.resolved(self.epoch)
-        """The update that is under way, or was last."""
+        self._updates: deque[tuple[list[FeatureUpdate], Pending[int]]] = deque()
+        """One after the other: the first one is under way."""
 
     def level(self, name: str) -> int:
         """The level in force; 0: off, or not supported."""
@@ -86,15 +87,18 @@ class Features:
     def apply(self, updates: list[FeatureUpdate]) -> int | Pending[int]:
         """Put checked updates in force, once they are durable; the result is the new epoch."""
         result: Pending[int] = Pending()
-        before, self._last = self._last, result
-        before.then(lambda _: self._apply(updates, result))
+        self._updates.append((updates, result))
+        if len(self._updates) == 1:
+            self._apply_first()
         return result
 
-    def _apply(self, updates: list[FeatureUpdate], result: Pending[int]) -> None:
+    def _apply_first(self) -> None:
+        updates, result = self._updates[0]
         try:
             for update in updates:
                 self.check(update)  # once more: others may have been applied since
         except ApiError as error:
+            self._end_first()
             result.fail(error)
             return
         levels = self._levels | {update.name: update.level for update in updates}
@@ -105,14 +109,22 @@ class Features:
                 write.result()
             except FactConflict as conflict:  # another broker's update came first
                 self._take(conflict.found)
-                self._apply(updates, result)
+                self._apply_first()
             except Exception as error:
+                self._end_first()
                 result.fail(error)
             else:
                 self._take(fact)
-                result.resolve(self.epoch)
+                epoch = self.epoch
+                self._end_first()
+                result.resolve(epoch)
 
         self._catalog.save_fact(FEATURES, fact, expected=self._fact).then(committed)
+
+    def _end_first(self) -> None:
+        self._updates.popleft()
+        if self._updates:
+            self._apply_first()
 
     def _take(self, fact: str | None) -> None:
         """Put in force what the catalog holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from kbroker.broker import Broker
 from kbroker.catalog.errors import CatalogFull
 from kbroker.catalog.interface import Catalog
 from kbroker.catalog.memory import MemoryCatalog
-from kbroker.catalog.rows import CLUSTER_ID, UNCLEAN_STARTS
+from kbroker.catalog.rows import CLUSTER_ID, FEATURES, UNCLEAN_STARTS
 from kbroker.cluster.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget
@@ -66,6 +67,14 @@ def test_a_name_is_taken_though_its_topic_is_not_known_here(catalog: Catalog) ->
     second.topics.check_new("or_ders")
 
 
+def test_a_topic_that_the_other_made_is_not_made_by_looking_at_it(catalog: Catalog) -> None:
+    first, second = start(catalog), start(catalog)
+    first.auto_create("orders").result()
+    looks = [second.auto_create("orders") for _ in range(2)]
+    assert [refusal(look) for look in looks] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert len(catalog.snapshot().topics) == 1
+
+
 def test_a_topic_grows_on_top_of_the_growth_of_the_other(catalog: Catalog) -> None:
     first, second, topic, same = both(catalog)
     first.topics.add_partitions(topic, 5).result()
@@ -102,6 +111,19 @@ def test_the_files_of_all_partitions_go_also_of_those_that_the_other_added(catal
     assert second.topics.delete(same).result().partitions == 5
 
 
+def test_of_two_growths_on_one_broker_that_overlap_the_larger_one_stays(catalog: Catalog) -> None:
+    broker = start(catalog)
+    topic = broker.topics.create("orders", 3, {}, 0).result()
+    delivered: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    catalog.start(delivered.put)
+    larger, smaller, largest = (broker.topics.add_partitions(topic, count) for count in (6, 5, 7))
+    while not (smaller.done and largest.done):
+        delivered.get(timeout=30)()
+    assert larger.result().partitions == largest.result().partitions == 7
+    assert refusal(smaller) is ErrorCode.INVALID_PARTITIONS
+    assert (topic.partitions, broker.topics.partition_count) == (7, 7)
+
+
 def test_no_producer_id_is_given_out_twice(catalog: Catalog) -> None:
     first, second = start(catalog), start(catalog)
     given = [_now(broker.producer_ids.allocate()) for _ in range(2500) for broker in (first, second)]
@@ -127,13 +149,47 @@ def test_a_level_that_the_other_changed_is_checked_again(catalog: Catalog) -> No
     assert _now(second.features.apply([FeatureUpdate("transaction.version", 1, UPGRADE)])) == 2
 
 
+def test_an_update_of_features_that_was_not_stored_is_not_part_of_the_next() -> None:
+    catalog = FullOnce(FEATURES)
+    broker = start(catalog)
+    delivered: list[Callable[[], None]] = []
+    catalog.start(delivered.append)
+    first = broker.features.apply([FeatureUpdate("group.version", 0, SAFE_DOWNGRADE)])
+    second = broker.features.apply([FeatureUpdate("transaction.version", 1, SAFE_DOWNGRADE)])
+    while delivered:
+        delivered.pop(0)()
+    with pytest.raises(CatalogFull):
+        _now(first)
+    assert _now(second) == 1
+    assert (broker.features.level("group.version"), broker.features.level("transaction.version")) == (1, 1)
+
+
+def test_an_update_of_features_whose_client_is_gone_holds_up_no_other() -> None:
+    catalog = MemoryCatalog()
+    broker = start(catalog)
+    delivered: list[Callable[[], None]] = []
+    catalog.start(delivered.append)
+    first, second, third = (
+        broker.features.apply([FeatureUpdate("transaction.version", level, kind)])
+        for level, kind in ((1, SAFE_DOWNGRADE), (2, SAFE_DOWNGRADE), (0, SAFE_DOWNGRADE))
+    )
+    assert isinstance(first, Pending)
+    assert isinstance(second, Pending)
+    first.abandon()
+    while delivered:
+        delivered.pop(0)()
+    assert refusal(second) is ErrorCode.INVALID_UPDATE_VERSION
+    assert _now(third) == 2
+    assert broker.features.level("transaction.version") == 0
+
+
 class Interrupted(MemoryCatalog):
     """Another broker does something just before a fact is saved, the first time."""
 
-    def __init__(self, name: str, interrupt: Callable[[Catalog], None]) -> None:
+    def __init__(self, name: str, *interrupts: Callable[[Catalog], None]) -> None:
         super().__init__()
         self.name = name
-        self.interrupts = [interrupt]
+        self.interrupts = list(interrupts)
 
     def save_fact(self, name: str, value: str, *, expected: str | None) -> Pending[None]:
         if name == self.name and self.interrupts:
@@ -163,7 +219,7 @@ class UncleanDirectory(MemoryDirectory):
 
 
 class FullOnce(Interrupted):
-    """There is no room for the first unclean start; then another broker counts one."""
+    """There is no room for the fact the first time; then somebody may interrupt."""
 
     full = True
 

@@ -1,14 +1,12 @@
 """The broker dies at every step that transactions leave on the disk: each is there wholly or not at all.
 
-Real files, a real catalog. One run counts the steps (operations on log files, commits of the catalog, entries
-of its journal); then there is a run that dies before each of them, one that dies in the middle of each write
-to a log or the journal, and one that dies after each commit or entry, and what a restart makes of it is
-looked at.
+Real files, a real catalog. One run counts the steps (operations on the files of the logs and of the catalog's
+journals, commits of the catalog); then there is a run that dies before each of them, one that dies in the
+middle of each write, and one that dies after each commit, and what a restart makes of it is looked at.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +17,12 @@ import pytest
 from kbroker.broker import Broker
 from kbroker.catalog.sqlite.catalog import SqliteCatalog
 from kbroker.catalog.sqlite.database import Database
-from kbroker.catalog.sqlite.journal import Journal
 from kbroker.config.settings import Settings
 from kbroker.network.budget import Budget
 from kbroker.pending import Pending
 from kbroker.storage.directory import LogDirectory
-from kbroker.storage.files import Files
+from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.interface import Buffer
 from kbroker.storage.worker import InlineWorker
 from tests.handlers.conftest import NOW_MS, Cluster, ManualScheduler
 from tests.storage.faults import Crash, FaultyFiles, QuickFiles
@@ -55,28 +53,24 @@ class MortalDatabase(Database):
         return written
 
 
-class MortalJournal(Journal):
-    """A journal of transactions whose process dies before, in or after one of its entries."""
+class CountingFiles(FaultyFiles):
+    """Tells which writes are entries of the journals."""
 
-    target = -1
-    kind = ""
-    entries = 0
+    def __init__(self, target: int = -1, fault: str = "") -> None:
+        super().__init__(target, fault)
+        self.journals: set[int] = set()
+        self.entries = 0
 
-    def append(self, payload: bytes) -> int:
-        number = MortalJournal.entries
-        MortalJournal.entries += 1
-        if number != self.target:
-            return super().append(payload)
-        if self.kind != "before entry":
-            super().append(payload)
-        if self.kind == "torn entry":
-            file = self._files[self._current]
-            os.ftruncate(file._fd, file.size - len(payload) // 2)
-        raise Crash
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> OpenFile:
+        file = super().open(path, write=write, create=create)
+        self.journals.discard(file.fd)
+        if path.endswith(".journal"):
+            self.journals.add(file.fd)
+        return file
 
-    @classmethod
-    def die(cls, kind: str = "", target: int = -1) -> None:
-        cls.kind, cls.target, cls.entries = kind, target, 0
+    def write_at(self, file: OpenFile, data: Buffer, position: int) -> int:
+        self.entries += file.fd in self.journals
+        return super().write_at(file, data, position)
 
 
 class FileCluster(Cluster):
@@ -86,7 +80,7 @@ class FileCluster(Cluster):
         self.now_ms = NOW_MS
         self.path = path
         self.files = files
-        self.catalog = SqliteCatalog(database)
+        self.catalog = SqliteCatalog(database, files)
         self.scheduler = ManualScheduler()
         self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
         self.broker = Broker(
@@ -103,7 +97,7 @@ class FileCluster(Cluster):
 class Run:
     """Two transactions over two partitions and a group; `answered` holds how the ends were answered."""
 
-    def __init__(self, path: Path, files: FaultyFiles, database: MortalDatabase, version: int) -> None:
+    def __init__(self, path: Path, files: CountingFiles, database: MortalDatabase, version: int) -> None:
         self.path = path
         self.files = files
         self.database = database
@@ -116,7 +110,7 @@ class Run:
         cluster.create("topic", 2)
         client = TransactionalClient(cluster)
         client.init()
-        self.steps_of_setup = (len(self.files.operations), self.database.writes, MortalJournal.entries)
+        self.steps_of_setup = (len(self.files.operations), self.database.writes, self.files.entries)
         produce_version, end_version = (12, 5) if self.version == 2 else (11, 4)
         for number, commit in enumerate((True, False, True)):
             if self.version != 2:
@@ -170,46 +164,30 @@ def check(run: Run) -> None:
     cluster.catalog.close()
 
 
-def steps(path: Path, version: int) -> tuple[range, range, range, list[str]]:
-    """The operations on files, the commits and the entries that come after the set-up."""
-    path.mkdir()
-    MortalJournal.die()
-    files = FaultyFiles()
-    run = Run(path, files, MortalDatabase(path / "catalog.sqlite"), version)
-    run.live()
-    run.die()
-    entries = MortalJournal.entries
-    check(run)
-    first_operation, first_write, first_entry = run.steps_of_setup
-    return (
-        range(first_operation, len(files.operations)),
-        range(first_write, run.database.writes),
-        range(first_entry, entries),
-        files.operations,
-    )
-
-
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_crash_at_any_step_leaves_whole_transactions(
-    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kbroker.catalog.sqlite.journal.Journal", MortalJournal)
-    operations, writes, entries, names = steps(tmp_path / "counted", version)
-    deaths: list[tuple[str, int]] = [("crash", number) for number in operations]
-    deaths += [("torn", number) for number in operations if names[number].startswith("write")]
+def test_a_crash_at_any_step_leaves_whole_transactions(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "counted"
+    path.mkdir()
+    counted = Run(path, CountingFiles(), MortalDatabase(path / "catalog.sqlite"), version)
+    counted.live()
+    counted.die()
+    check(counted)
+    first_operation, first_write, first_entry = counted.steps_of_setup
+    # Each transaction begins and is decided, the last is complete.
+    assert counted.files.entries - first_entry >= 7
+    operations = list(enumerate(counted.files.operations))[first_operation:]
+    writes = range(first_write, counted.database.writes)
+    deaths: list[tuple[str, int]] = [("crash", number) for number, _ in operations]
+    deaths += [("torn", number) for number, name in operations if name.startswith("write")]
     deaths += [("before", number) for number in writes] + [("after", number) for number in writes]
-    deaths += [(kind, number) for kind in ("before entry", "torn entry", "after entry") for number in entries]
-    assert len(entries) >= 7  # each transaction begins and is decided, the last is complete
     for kind, number in deaths:
         path = tmp_path / f"{kind}-{number}"
         path.mkdir()
-        files = FaultyFiles(number, kind) if kind in ("crash", "torn") else FaultyFiles()
+        files = CountingFiles(number, kind) if kind in ("crash", "torn") else CountingFiles()
         on_commit = number if kind in ("before", "after") else -1
         database = MortalDatabase(path / "catalog.sqlite", on_commit, after=kind == "after")
-        MortalJournal.die(kind, number if kind.endswith("entry") else -1)
         run = Run(path, files, database, version)
         with pytest.raises(Crash):
             run.live()
         run.die()
-        MortalJournal.die()
         check(run)

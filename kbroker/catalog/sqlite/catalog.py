@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from kbroker.catalog.sqlite.journal import Journal
     from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
     from kbroker.scheduler import Scheduler
+    from kbroker.storage.files import Files
 
 
 class SqliteCatalog:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, files: Files | None = None) -> None:
+        """`files`: where its journals are."""
         self._database = database
+        self._files = files
         self._groups_stored = self._transactions_stored = True  # until it is known better
 
     @classmethod
@@ -95,7 +98,7 @@ class SqliteCatalog:
         return SqliteGroupStore(
             self._database,
             self._journal(OFFSET_JOURNALS),
-            notes=not self._database.sync_full,
+            journals=not self._database.sync_full,
             stored=self._groups_stored,
         )
 
@@ -111,5 +114,6 @@ class SqliteCatalog:
 
     def _journal(self, names: Sequence[str]) -> Journal:
         from kbroker.catalog.sqlite.journal import Journal
+        from kbroker.storage.files import Files
 
-        return Journal(self._database.directory, names)
+        return Journal(self._files or Files(), self._database.directory, names)

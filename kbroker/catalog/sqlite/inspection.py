@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kbroker.catalog.sqlite import facts, journal
 from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, TRANSACTION_JOURNALS
-from kbroker.catalog.sqlite.stored import OFFSETS_FOLDED, TRANSACTIONS_FOLDED
+from kbroker.catalog.sqlite.stored import OFFSETS_APPLIED, TRANSACTIONS_APPLIED
+from kbroker.storage.files import Files
 
 
 class Inspected(NamedTuple):
@@ -36,15 +37,15 @@ def journal_problems(directory: Path) -> list[tuple[str, str]]:
         return []
     found: list[tuple[str, str]] = []
     for names, fact in (
-        (OFFSET_JOURNALS, OFFSETS_FOLDED),
-        (TRANSACTION_JOURNALS, TRANSACTIONS_FOLDED),
+        (OFFSET_JOURNALS, OFFSETS_APPLIED),
+        (TRANSACTION_JOURNALS, TRANSACTIONS_APPLIED),
     ):
         try:
             with closing(_open(directory)) as connection:
-                folded = facts.number(connection, fact)
+                applied = facts.number(connection, fact)
         except sqlite3.Error:
             return found  # `inspect` tells of it
-        found += journal.check(directory, names, folded)
+        found += journal.check(Files(), directory, names, applied)
     return found
 
 

@@ -1,11 +1,11 @@
-"""Changes, noted in a file until the catalog has them.
+"""Changes, in a file until the database has them.
 
-An entry is written behind the last one, which costs microseconds and outlives the process; so what it notes
-can be answered at once, and the catalog takes many of them in one transaction later. Two files take turns:
-while the catalog takes what one holds, new entries go to the other.
+An entry is written behind the last one, which costs microseconds and outlives the process; so the change can
+be answered at once, and the database takes many of them in one transaction later. Two files take turns: while
+the database takes what one holds, new entries go to the other.
 
-An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, what is noted.
-Sequence numbers grow by one; the catalog remembers up to which it has them, so nothing is applied twice.
+An entry: length and CRC-32 of what follows, a byte for the format, its sequence number, the change.
+Sequence numbers grow by one; the database remembers up to which it has them, so nothing is applied twice.
 
 A third, small file holds the number of the last entry, so that the next start misses those that are gone.
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
@@ -28,13 +27,13 @@ from typing import NamedTuple
 from kbroker.catalog.errors import CatalogError, CatalogFull, CatalogTooNew
 from kbroker.catalog.sqlite.file_names import last_name
 from kbroker.storage.errors import shortage
+from kbroker.storage.files import Files
 
 logger = logging.getLogger("kbroker.catalog")
 
 _HEAD = struct.Struct(">II")
 _START = struct.Struct(">BQ")  # format, sequence number
 _FORMAT = 2
-_CLOSED = -1
 _LAST = struct.Struct(">QQ")  # sequence number of the last entry, and its complement
 _ALL_BITS = 2**64 - 1
 _DAMAGED = ".damaged"
@@ -46,13 +45,13 @@ class Entry(NamedTuple):
 
 
 class Journal:
-    def __init__(self, directory: Path, names: Sequence[str]) -> None:
+    def __init__(self, files: Files, directory: Path, names: Sequence[str]) -> None:
         """`names`: those of the two files."""
         self._files: list[_File] = []
         try:
             for name in names:
-                self._files.append(_File(directory / name))
-            self._last = _LastSequence(directory / last_name(names))
+                self._files.append(_File(files, directory / name))
+            self._last = _LastSequence(files, directory / last_name(names))
         except OSError as error:
             for file in self._files:
                 file.close()
@@ -86,10 +85,11 @@ class Journal:
         return entries
 
     def append(self, payload: bytes) -> int:
-        """Note this; returns the sequence number."""
+        """Returns the sequence number."""
         file, sequence = self._files[self._current], self.sequence + 1
+        body = _START.pack(_FORMAT, sequence) + payload
         try:
-            file.append(_encode(sequence, payload))
+            file.append(_HEAD.pack(len(body), zlib.crc32(body)) + body)
         except _NotUndone as error:
             self.broken = True
             raise _translated(error.reason) from error
@@ -117,27 +117,29 @@ class Journal:
         self._last.close()
 
 
-def check(directory: Path, names: Sequence[str], after: int) -> list[tuple[str, str]]:
+def check(files: Files, directory: Path, names: Sequence[str], after: int) -> list[tuple[str, str]]:
     """File and problem, of a journal that nobody has open; the catalog has its entries up to `after`."""
     found: list[tuple[str, str]] = []
     sequences: list[int] = []
     for name in names:
-        path = directory / name
-        data = path.read_bytes() if path.exists() else b""
         try:
-            entries, _, damaged = _whole_entries(data)
+            entries, _, damaged = _whole_entries(_content(files, directory / name))
         except _OtherFormat as error:
             found.append((name, f"it has entries of format {error}"))
             continue
         sequences += [entry.sequence for entry in entries if entry.sequence > after]
         if damaged and any(entry.sequence > after for entry in entries):
             found.append((name, "it is damaged"))
-    path = directory / last_name(names)
-    lost = _missing(sequences, after, _read_last(path.read_bytes() if path.exists() else b"") or 0)
+    last = _read_last(_content(files, directory / last_name(names)))
+    lost = _missing(sequences, after, last or 0)
     if lost:
         text = f"{len(lost)} changes that had been acknowledged are lost, numbers {lost[0]} to {lost[-1]}"
         found.append((names[0], text))
     return found
+
+
+def _content(files: Files, path: Path) -> bytes:
+    return files.read_bytes(str(path)) if files.exists(str(path)) else b""
 
 
 def _missing(sequences: Iterable[int], after: int, last: int) -> list[int]:
@@ -156,22 +158,21 @@ def _read_last(data: bytes) -> int | None:
 class _LastSequence:
     """A number that outlives the process, in a file of its own."""
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self._file = files.open(str(path), write=True, create=True)
 
     def read(self) -> int:
-        return _read_last(os.pread(self._fd, 64, 0)) or 0
+        return _read_last(self._files.read_at(self._file, 64, 0)) or 0
 
     def write(self, sequence: int) -> None:
         try:
-            os.pwrite(self._fd, _LAST.pack(sequence, sequence ^ _ALL_BITS), 0)
+            self._files.write_at(self._file, _LAST.pack(sequence, sequence ^ _ALL_BITS), 0)
         except OSError as error:
             logger.debug("the last number cannot be written, so that less would be missed: %s", error)
 
     def close(self) -> None:
-        if self._fd != _CLOSED:
-            os.close(self._fd)
-            self._fd = _CLOSED
+        self._file.close()
 
 
 class _NotUndone(Exception):
@@ -185,17 +186,18 @@ class _OtherFormat(Exception):
 
 
 class _File:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
         self._path = path
         self.name = path.name
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self.size = os.fstat(self._fd).st_size
+        self._file = files.open(str(path), write=True, create=True)
+        self.size = files.size(self._file)
         self.last = 0  # sequence number of the last entry
 
     def entries(self) -> list[Entry]:
         """All whole ones; what follows them is cut."""
         try:
-            data = os.pread(self._fd, self.size, 0) if self.size else b""
+            data = self._files.read_at(self._file, self.size, 0) if self.size else b""
             found, end, damaged = _whole_entries(data)
         except _OtherFormat as error:
             raise CatalogTooNew(
@@ -206,43 +208,36 @@ class _File:
             self.last = found[-1].sequence
         if damaged:
             copy = self._path.with_name(self.name + _DAMAGED)
-            copy.write_bytes(data)
+            self._files.write_bytes(str(copy), data, sync=False)
             logger.error(
                 "%s is damaged: %d entries are whole; a copy is %s", self.name, len(found), copy.name
             )
         elif end < self.size:
             logger.warning("%s: cutting %d bytes of a torn entry", self.name, self.size - end)
         if end < self.size:
-            os.ftruncate(self._fd, end)
+            self._files.truncate(self._file, end)
             self.size = end
         return found
 
     def append(self, entry: bytes) -> None:
         try:
-            written = os.pwrite(self._fd, entry, self.size)
+            written = self._files.write_at(self._file, entry, self.size)
             while written < len(entry):
-                written += os.pwrite(self._fd, entry[written:], self.size + written)
+                written += self._files.write_at(self._file, entry[written:], self.size + written)
         except OSError as error:
             try:
-                os.ftruncate(self._fd, self.size)
+                self._files.truncate(self._file, self.size)
             except OSError as again:
                 raise _NotUndone(again) from error
             raise
         self.size += written
 
     def clear(self) -> None:
-        os.ftruncate(self._fd, 0)
+        self._files.truncate(self._file, 0)
         self.size = 0
 
     def close(self) -> None:
-        if self._fd != _CLOSED:
-            os.close(self._fd)
-            self._fd = _CLOSED  # the number may soon be that of another file
-
-
-def _encode(sequence: int, payload: bytes) -> bytes:
-    body = _START.pack(_FORMAT, sequence) + payload
-    return _HEAD.pack(len(body), zlib.crc32(body)) + body
+        self._file.close()
 
 
 def _whole_entries(data: bytes) -> tuple[list[Entry], int, bool]:

@@ -1,35 +1,30 @@
 """Transactions as rows, one per transactional id: the transaction coordinator's store.
 
-Where it may, a change is noted in a journal, which is as good as stored: it outlives the process. A second
-later, or with the next change that is not noted, the last one of every transactional id is folded into the
-table. `facts` remembers up to which entry of the journal the table has them, so what failed, or was cut short
-by a crash, is done again, and none is done twice.
+Where it may, a change is journaled (see journaled_table), which outlives the process as well. A second later,
+or with the next change that is not journaled, the last one of every transactional id is applied to the table.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from kbroker.catalog.errors import CatalogError, CatalogFull
-from kbroker.catalog.sqlite import facts
+from kbroker.catalog.errors import CatalogError
 from kbroker.catalog.sqlite.database import Database
 from kbroker.catalog.sqlite.journal import Journal
-from kbroker.catalog.sqlite.stored import TRANSACTIONS_FOLDED
+from kbroker.catalog.sqlite.journaled_table import JournaledTable
+from kbroker.catalog.sqlite.stored import TRANSACTIONS_APPLIED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 from kbroker.pending import Pending
 from kbroker.scheduler import Scheduler
-
-logger = logging.getLogger("kbroker.catalog")
 
 _COLUMNS = (
     "transactional_id, producer_id, producer_epoch, timeout_ms, last_update_ms, state, partitions, start_ms, "
     "previous_producer_id, next_producer_id, last_producer_epoch, transaction_version"
 )
-_FOLD_MS = 1000
+_APPLY_MS = 1000
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 Row = tuple[Any, ...]
@@ -37,124 +32,83 @@ Row = tuple[Any, ...]
 
 class SqliteTransactionStore:
     def __init__(
-        self,
-        database: Database,
-        journal: Journal | None = None,
-        scheduler: Scheduler | None = None,
-        *,
-        stored: bool = True,
+        self, database: Database, journal: Journal, scheduler: Scheduler | None, *, stored: bool
     ) -> None:
         """`journal`: where changes may stand that the database lacks. `scheduler`: for putting more there;
         without it every change is a transaction of the database. `stored`: there may be something to load.
         """
         self._database = database
-        self._journal = journal
+        self._table: JournaledTable[Row] = JournaledTable(database, journal, TRANSACTIONS_APPLIED, _insert)
         self._scheduler = scheduler
         self._stored = stored
-        self._noted: dict[str, tuple[int, Row]] = {}  # with the entry it stands in: not in the table yet
-        self._cancel_fold: Callable[[], None] | None = None
+        self._cancel_apply: Callable[[], None] | None = None
 
     def load(self) -> list[Transaction]:
         if not self._stored:
             return []
-        if self._journal is not None:
-            folded = self._database.read(lambda connection: facts.number(connection, TRANSACTIONS_FOLDED))
-            for sequence, payload in self._journal.read(folded):
-                row = tuple(json.loads(payload))
-                self._noted[row[0]] = (sequence, row)
-            try:
-                self._fold().result()
-                self._journal.forget(self._journal.sequence)
-            except CatalogFull as error:
-                logger.warning("transactions stay in their journal until there is room: %s", error)
-                self._fold_rest()
-        rows = self._database.read(
+        unapplied = self._table.recover("transactions", _decode)
+        self._apply_rest()
+        rows: dict[str, Row] = self._database.read(
             lambda connection: {
                 row[0]: row for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")
             }
         )
-        rows |= {transactional_id: row for transactional_id, (_, row) in self._noted.items()}
+        for changes in unapplied:
+            rows.update(changes)
         return [_transaction(*row) for row in rows.values()]
 
     def save(self, transaction: Transaction) -> Pending[None]:
         row = _row(transaction)
-        if self._journal is None or self._scheduler is None or self._journal.broken:
-            return self._write(lambda connection: _insert(connection, (row,)))
+        scheduler = self._scheduler
+        if scheduler is None or not self._table.journals:
+            return self._table.write(lambda connection: _insert(connection, {row[0]: row}))
         saved: Pending[None] = Pending()
         try:
-            sequence = self._journal.append(_encode(row).encode())
+            self._table.journal(_encode(row).encode())[transaction.transactional_id] = row
         except CatalogError as error:
             failure = error
-            self._scheduler.soon(lambda: saved.fail(failure))
+            scheduler.soon(lambda: saved.fail(failure))
         else:
-            self._noted[transaction.transactional_id] = (sequence, row)
-            self._scheduler.soon(lambda: saved.resolve(None))
-            self._fold_later(self._scheduler)
+            scheduler.soon(lambda: saved.resolve(None))
+            self._apply_later(scheduler)
         return saved
 
     def delete(self, transactional_id: str) -> Pending[None]:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM transactions WHERE transactional_id = ?", (transactional_id,))
 
-        return self._write(write)
+        return self._table.write(write)
 
     def close(self) -> None:
         self._scheduler = None
-        if self._cancel_fold is not None:
-            self._cancel_fold()
-        journal = self._journal
-        if journal is not None:
-            self._fold().then(lambda _: journal.close())
+        if self._cancel_apply is not None:
+            self._cancel_apply()
+        self._table.apply().then(lambda _: self._table.close())
 
-    # from the journal to the table
+    def _apply_later(self, scheduler: Scheduler) -> None:
+        if self._cancel_apply is None:
+            self._cancel_apply = scheduler.after(_APPLY_MS, self._apply_now)
 
-    def _fold_later(self, scheduler: Scheduler) -> None:
-        if self._cancel_fold is None:
-            self._cancel_fold = scheduler.after(_FOLD_MS, self._fold_now)
+    def _apply_now(self) -> None:
+        self._cancel_apply = None
+        self._table.apply().then(lambda _: self._apply_rest())
 
-    def _fold_now(self) -> None:
-        self._cancel_fold = None
-        self._fold().then(lambda _: self._fold_rest())
-
-    def _fold_rest(self) -> None:
-        """What could not be folded, or was noted meanwhile."""
-        if self._noted and self._scheduler is not None:
-            self._fold_later(self._scheduler)
-
-    def _fold(self) -> Pending[None]:
-        return self._write(lambda connection: None) if self._noted else Pending.resolved(None)
-
-    def _write(self, function: Callable[[sqlite3.Connection], None]) -> Pending[None]:
-        """A write that comes after everything noted so far, which it takes along."""
-        journal = self._journal
-        if journal is None or not self._noted:
-            return self._database.write(function)
-        noted, last = self._noted.copy(), journal.sequence
-        journal.turn()
-
-        def write(connection: sqlite3.Connection) -> None:
-            folded = facts.number(connection, TRANSACTIONS_FOLDED)
-            _insert(connection, (row for sequence, row in noted.values() if sequence > folded))
-            facts.put(connection, TRANSACTIONS_FOLDED, str(last))
-            function(connection)
-
-        written = self._database.write(write)
-        written.then(lambda done: self._folded_up_to(last, journal, done))
-        return written
-
-    def _folded_up_to(self, last: int, journal: Journal, done: Pending[None]) -> None:
-        try:
-            done.result()
-        except Exception:
-            return  # the writer hears of it; here it stays noted, for the next write
-        self._noted = {key: noted for key, noted in self._noted.items() if noted[0] > last}
-        journal.forget(last)
+    def _apply_rest(self) -> None:
+        """What could not be applied, or was journaled meanwhile."""
+        if self._table.lags and self._scheduler is not None:
+            self._apply_later(self._scheduler)
 
 
-def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+def _insert(connection: sqlite3.Connection, rows: Mapping[str, Row]) -> None:
     connection.executemany(
-        f"INSERT OR REPLACE INTO transactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        f"INSERT OR REPLACE INTO transactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows.values(),
     )
+
+
+def _decode(payload: bytes) -> dict[str, Row]:
+    row = tuple(json.loads(payload))
+    return {row[0]: row}
 
 
 def _row(transaction: Transaction) -> Row:

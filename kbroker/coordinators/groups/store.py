@@ -79,16 +79,16 @@ class GroupStore(Protocol):
         ...
 
     @property
-    def notes(self) -> bool:
-        """Whether `note_offsets` is a way, and then the better one."""
+    def journals(self) -> bool:
+        """Whether `journal_offsets` is a way, and then the better one."""
         ...
 
-    def note_offsets(self, groups: Mapping[str, Offsets]) -> None:
-        """The same, done when it returns; `fold` is to follow sometime. Raises if it could not be done."""
+    def journal_offsets(self, groups: Mapping[str, Offsets]) -> None:
+        """The same, done when it returns; `apply_journal` is to follow. Raises if it could not be done."""
         ...
 
-    def fold(self) -> Pending[None]:
-        """Put what was noted to the rest. Until then it costs space and time at the next start."""
+    def apply_journal(self) -> Pending[None]:
+        """Put what was journaled to the rest. Until then it costs space and time at the next start."""
         ...
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Offset commits of many clients, stored together: one write for many of them.
 
-Where the store can note them, those that come in one turn of the loop are noted with one write at its end. A
-commit that comes when no other client's just did is noted at once. What was noted is folded into the rest
-FOLD_MS later.
+Where the store can journal them, those that come in one turn of the loop are journaled with one write at its
+end. A commit that comes when no other client's just did is journaled at once. The journal is applied to the
+rest APPLY_MS later.
 
 Where the store cannot (the disk must have them first, or there is none), each commit is stored at once as
 long as few clients commit. When more do, theirs are stored every LINGER_MS together, or sooner, once half of
@@ -26,12 +26,12 @@ from kbroker.pending import Pending
 
 logger = logging.getLogger("kbroker.groups")
 
-FOLD_MS = 1000
+APPLY_MS = 1000
 LINGER_MS = 20
 _RECENT_MS = 2 * LINGER_MS
 _FEW = 4
 _TIMER = "held offset commits"
-_FOLD_TIMER = "noted offset commits"
+_APPLY_TIMER = "journaled offset commits"
 
 CommitErrors = dict[TopicPartition, GroupError]
 """Why offsets of a request were not committed; all others were."""
@@ -76,7 +76,7 @@ class CommitGrouping:
     def add(self, client: Hashable, commit: Commit, now_ms: int) -> None:
         self._timers.advance(now_ms)
         self._held.append(commit)
-        if self._store.notes:
+        if self._store.journals:
             if len(self._held) == 1:
                 self._soon_or_now(client, now_ms)
             self._last = client, now_ms
@@ -92,8 +92,8 @@ class CommitGrouping:
 
     def close(self) -> None:
         self.flush()
-        self._timers.cancel(_FOLD_TIMER)
-        self._store.fold().then(lambda _: self._store.close())
+        self._timers.cancel(_APPLY_TIMER)
+        self._store.apply_journal().then(lambda _: self._store.close())
 
     def _soon_or_now(self, client: Hashable, now_ms: int) -> None:
         """Others are to be expected in this turn if another one came in this millisecond."""
@@ -119,32 +119,32 @@ class CommitGrouping:
         for commit in held:
             earlier = groups.get(commit.group_id)
             groups[commit.group_id] = commit.offsets if earlier is None else {**earlier, **commit.offsets}
-        if self._store.notes:
-            self._on_written(held, self._note(groups, now_ms))
+        if self._store.journals:
+            self._on_written(held, self._journal(groups, now_ms))
             return
         self._waiting.clear()
         self._flushed_ms = now_ms
         self._timers.cancel(_TIMER)
         self._on_written(held, self._store.commit_offsets(groups))
 
-    def _note(self, groups: Mapping[str, Offsets], now_ms: int) -> Pending[None]:
-        noted: Pending[None] = Pending()
+    def _journal(self, groups: Mapping[str, Offsets], now_ms: int) -> Pending[None]:
+        journaled: Pending[None] = Pending()
         try:
-            self._store.note_offsets(groups)
+            self._store.journal_offsets(groups)
         except Exception as error:
-            noted.fail(error)
+            journaled.fail(error)
         else:
-            self._timers.schedule_if_absent(_FOLD_TIMER, now_ms + FOLD_MS, self._fold_at)
-            noted.resolve(None)
-        return noted
+            self._timers.schedule_if_absent(_APPLY_TIMER, now_ms + APPLY_MS, self._apply_at)
+            journaled.resolve(None)
+        return journaled
 
-    def _fold_at(self, now_ms: int) -> None:
-        self._store.fold().then(self._folded)
+    def _apply_at(self, now_ms: int) -> None:
+        self._store.apply_journal().then(self._applied)
 
-    def _folded(self, done: Pending[None]) -> None:
+    def _applied(self, done: Pending[None]) -> None:
         try:
             done.result()
         except Exception:
             logger.warning("offset commits could not be moved into the catalog, trying again", exc_info=True)
-            again_ms = self._timers.now_ms + FOLD_MS
-            self._timers.schedule_if_absent(_FOLD_TIMER, again_ms, self._fold_at)
+            again_ms = self._timers.now_ms + APPLY_MS
+            self._timers.schedule_if_absent(_APPLY_TIMER, again_ms, self._apply_at)

@@ -1,4 +1,4 @@
-"""Commits that the store notes: those of one turn of the loop in one write, and in order with all else."""
+"""Commits that the store journals: those of one turn of the loop in one write, and in order with all else."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from test_offsets import DAY_MS, ORDERS, PAYMENTS, commit, committed
 
 from kbroker.catalog.memory_groups import MemoryGroupStore
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
-from kbroker.coordinators.groups.offsets.commit_grouping import FOLD_MS
+from kbroker.coordinators.groups.offsets.commit_grouping import APPLY_MS
 
 
-class NotingStore(SlowStore):
-    """Notes offsets at once; everything else takes its time."""
+class JournalingStore(SlowStore):
+    """Journals offsets at once; everything else takes its time."""
 
-    notes = True
+    journals = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: list[dict[str, list[int]]] = []
-        self.folds = 0
+        self.journaled: list[dict[str, list[int]]] = []
+        self.applied = 0
         self.full = self.broken = False
 
-    def note_offsets(self, groups):
+    def journal_offsets(self, groups):
         if self.full:
-            self.notes = not self.broken
+            self.journals = not self.broken
             raise OSError("disk full")
-        self.noted.append(
+        self.journaled.append(
             {group_id: [each.offset for each in offsets.values()] for group_id, offsets in groups.items()}
         )
         MemoryGroupStore.commit_offsets(self, groups)
 
-    def fold(self):
-        self.folds += 1
-        return super().fold()
+    def apply_journal(self):
+        self.applied += 1
+        return super().apply_journal()
 
 
 class Turns(Simulation):
     """A coordinator in a loop whose turns the test ends."""
 
-    store: NotingStore
+    store: JournalingStore
 
     def __init__(self) -> None:
         self.at_the_end: list = []
-        super().__init__(NotingStore(), soon=self.at_the_end.append)
+        super().__init__(JournalingStore(), soon=self.at_the_end.append)
 
     def end_turn(self) -> None:
         waiting, self.at_the_end[:] = list(self.at_the_end), []
@@ -56,16 +56,16 @@ def turns() -> Turns:
     """Somebody has just committed: others are to be expected."""
     turns = Turns()
     commit(turns, group_id="somebody")
-    turns.store.noted.clear()
+    turns.store.journaled.clear()
     return turns
 
 
 def test_the_commits_of_one_turn_are_one_write_and_are_answered_after_it(turns):
     commits = [commit(turns, number, group_id=f"group {number}") for number in range(3)]
-    assert not turns.store.noted
+    assert not turns.store.journaled
     assert not any(each.done for each in commits)
     turns.end_turn()
-    assert turns.store.noted == [{"group 0": [0], "group 1": [1], "group 2": [2]}]
+    assert turns.store.journaled == [{"group 0": [0], "group 1": [1], "group 2": [2]}]
     assert [each.result() for each in commits] == [{}, {}, {}]
 
 
@@ -74,7 +74,7 @@ def test_of_two_commits_of_a_partition_in_one_turn_the_later_one_counts(turns):
     second, third = commit(turns, 3), commit(turns, 4, group_id="other")
     turns.end_turn()
     assert [each.result() for each in (first, other, second, third)] == [{}] * 4
-    assert turns.store.noted == [{GROUP: [1, 3], "other": [4]}]
+    assert turns.store.journaled == [{GROUP: [1, 3], "other": [4]}]
     assert (committed(turns, PAYMENTS), committed(turns)) == (1, 3)
 
 
@@ -99,7 +99,7 @@ def test_a_commit_does_not_end_the_wait_of_those_before_it(turns):
     assert not commit(turns, 2).done
     assert not first.done
     turns.end_turn()
-    assert turns.store.noted == [{GROUP: [2]}]
+    assert turns.store.journaled == [{GROUP: [2]}]
 
 
 def test_a_write_that_fails_fails_all_commits_of_the_turn_and_leaves_nothing(turns):
@@ -117,7 +117,7 @@ def test_a_write_that_fails_fails_all_commits_of_the_turn_and_leaves_nothing(tur
     assert committed(turns) == 3
 
 
-def test_a_store_that_can_no_longer_note_commits_as_others_do(turns):
+def test_a_store_that_can_no_longer_journal_commits_as_others_do(turns):
     turns.store.full = turns.store.broken = True
     failed = commit(turns, 1)
     turns.end_turn()
@@ -129,7 +129,7 @@ def test_a_store_that_can_no_longer_note_commits_as_others_do(turns):
     assert committed(turns) == 2
 
 
-def test_a_commit_that_is_noted_shows_after_the_deletion_before_it(turns):
+def test_a_commit_that_is_journaled_shows_after_the_deletion_before_it(turns):
     commit(turns, 41)
     turns.end_turn()
     deletion = turns.coordinator.offsets.delete(GROUP, [ORDERS])
@@ -190,10 +190,10 @@ def test_a_stop_in_the_middle_of_a_turn_stores_its_commits(turns):
     assert turns.store.load().offsets[GROUP][ORDERS].offset == 1
 
 
-def test_what_was_noted_is_folded_once_a_second(turns):
+def test_the_journal_is_applied_once_a_second(turns):
     for value in range(10):
         commit(turns, value)
         turns.end_turn()
-        turns.advance(FOLD_MS // 5)
-    turns.advance(FOLD_MS)
-    assert turns.store.folds == 2
+        turns.advance(APPLY_MS // 5)
+    turns.advance(APPLY_MS)
+    assert turns.store.applied == 2

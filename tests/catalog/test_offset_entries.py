@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbroker.catalog.sqlite.noted_offsets import decode, encode
+from kbroker.catalog.sqlite.offset_entries import decode, encode
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 
 Groups = dict[str, dict[TopicPartition, CommittedOffset]]

@@ -1,27 +1,23 @@
-"""Transactions that are noted first and folded later: the same as if each had been written at once."""
+"""Transactions that are journaled first and applied later: the same as if each had been written at once."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from kbroker.catalog.errors import CatalogFull
-from kbroker.catalog.sqlite.database import Database
 from kbroker.catalog.sqlite.file_names import TRANSACTION_JOURNALS
 from kbroker.catalog.sqlite.journal import Journal
 from kbroker.catalog.sqlite.stored import transactions_are_stored
 from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
 from kbroker.coordinators.transactions.transaction import Transaction
 from kbroker.pending import Pending
-from tests.catalog.small_disk import crash, fill_disk, make_room
+from tests.catalog.journaled import JournaledStoreMachine, OpenedStore
 
 IDS = st.sampled_from(["a", "b", "c"])
 
@@ -55,38 +51,17 @@ class ManualTimers:
             callback()
 
 
-class SlowDatabase(Database):
-    """Writes at once; or, while `held`, when the test says so, in their order."""
+class Store(OpenedStore):
+    names = TRANSACTION_JOURNALS
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.held = False
-        self.waiting: list[tuple[Callable[[sqlite3.Connection], Any], Pending[Any]]] = []
-
-    def write(self, function: Callable[[sqlite3.Connection], Any]) -> Pending[Any]:
-        if not self.held:
-            return super().write(function)
-        result: Pending[Any] = Pending()
-        self.waiting.append((function, result))
-        return result
-
-    def finish(self) -> None:
-        self.held = False
-        while self.waiting:
-            function, result = self.waiting.pop(0)
-            super().write(function).then(result.follow)
-
-
-class Store:
-    """A store in a directory, opened as a start of the broker does."""
-
-    def __init__(self, directory: Path, *, notes: bool = True) -> None:
-        self.database = SlowDatabase(directory / "catalog.sqlite")
-        stored = transactions_are_stored(self.database)
-        self.journal = Journal(directory, TRANSACTION_JOURNALS)
+    def __init__(self, directory: Path, *, journals: bool = True) -> None:
+        super().__init__(directory)
         self.timers = ManualTimers()
         self.store = SqliteTransactionStore(
-            self.database, self.journal, self.timers if notes else None, stored=stored
+            self.database,
+            self.journal,
+            self.timers if journals else None,
+            stored=transactions_are_stored(self.database),
         )
         self.loaded = {each.transactional_id[0]: each for each in self.store.load()}
 
@@ -95,30 +70,21 @@ class Store:
         self.timers.end_turn()
         return saved
 
-    def read(self, query: str) -> list[tuple[object, ...]]:
-        return self.database.read(lambda connection: connection.execute(query).fetchall())
-
     def stop(self) -> None:
         self.store.close()
         self.database.close()
 
-    def crash(self) -> None:
-        """The process is gone: nothing is folded, nothing is closed in order."""
-        self.journal.close()
-        crash(self.database)
 
+class JournaledTransactions(JournaledStoreMachine):
+    opened: Store
 
-class NotedTransactions(RuleBasedStateMachine):
     def __init__(self) -> None:
-        super().__init__()
-        self.directory = TemporaryDirectory()
         self.expected: dict[str, Transaction] = {}
         self.number = 0
-        self.full = False
-        self.open()
+        super().__init__()
 
     def open(self) -> None:
-        self.opened = Store(Path(self.directory.name))
+        self.opened = Store(self.path)
         assert self.opened.loaded == self.expected
 
     @rule(transactional_id=IDS)
@@ -128,8 +94,8 @@ class NotedTransactions(RuleBasedStateMachine):
         self.opened.save(saved).result()
         self.expected[transactional_id] = saved
 
-    @rule(transactional_id=IDS, then_save=st.booleans(), then_fold=st.booleans())
-    def delete(self, transactional_id: str, then_save: bool, then_fold: bool) -> None:
+    @rule(transactional_id=IDS, then_save=st.booleans(), then_apply=st.booleans())
+    def delete(self, transactional_id: str, then_save: bool, then_apply: bool) -> None:
         """What comes after it may come before it is done."""
         self.opened.database.held = True
         deleted = self.opened.store.delete(transactional_id + "n" * 9000)
@@ -137,57 +103,24 @@ class NotedTransactions(RuleBasedStateMachine):
         if then_save:
             self.save(transactional_id)
             expected[transactional_id] = self.expected[transactional_id]
-        if then_fold:
+        if then_apply:
             self.opened.timers.fire()
         self.opened.database.finish()
-        try:
-            deleted.result()
-        except CatalogFull:
-            assert self.full
-        else:
+        if self.done(deleted):
             self.expected = expected
 
     @rule()
-    def fold(self) -> None:
+    def apply(self) -> None:
         self.opened.timers.fire()
 
-    @rule()
-    def disk_fills(self) -> None:
-        if not self.full:
-            fill_disk(self.opened.database)
-            self.full = True
-
-    @rule()
-    def disk_has_room(self) -> None:
-        if self.full:
-            make_room(self.opened.database)
-            self.full = False
-
-    @rule()
-    def crash(self) -> None:
-        self.disk_has_room()
-        self.opened.crash()
-        self.open()
-
-    @rule()
-    def restart(self) -> None:
-        self.disk_has_room()
-        self.opened.stop()
-        assert not any((Path(self.directory.name) / name).stat().st_size for name in TRANSACTION_JOURNALS)
-        self.open()
-
     @invariant()
-    def what_is_noted_is_to_be_folded(self) -> None:
+    def what_is_journaled_is_to_be_applied(self) -> None:
         if self.opened.journal.size_bytes:
             assert self.opened.timers.due_later
 
-    def teardown(self) -> None:
-        self.opened.crash()
-        self.directory.cleanup()
 
-
-NotedTransactions.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
-TestNotedTransactions = NotedTransactions.TestCase
+JournaledTransactions.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestJournaledTransactions = JournaledTransactions.TestCase
 
 
 def test_a_save_is_done_after_the_turn_in_which_it_was_asked_for(tmp_path: Path) -> None:
@@ -245,7 +178,7 @@ def test_without_timers_the_journal_is_read_but_not_written(tmp_path: Path) -> N
     opened = Store(tmp_path)
     opened.save(transaction("a", 1)).result()
     opened.crash()
-    again = Store(tmp_path, notes=False)
+    again = Store(tmp_path, journals=False)
     assert again.loaded == {"a": transaction("a", 1)}
     again.save(transaction("a", 2)).result()
     assert again.journal.size_bytes == 0
@@ -255,7 +188,7 @@ def test_without_timers_the_journal_is_read_but_not_written(tmp_path: Path) -> N
     last.stop()
 
 
-def test_after_the_last_one_was_deleted_more_can_be_noted(tmp_path: Path) -> None:
+def test_after_the_last_one_was_deleted_more_can_be_journaled(tmp_path: Path) -> None:
     """The numbers of the entries go on where they were, though there is nothing to load."""
     opened = Store(tmp_path)
     opened.save(transaction("a", 1)).result()
@@ -274,7 +207,7 @@ def _no_room(*_: object) -> int:
     raise CatalogFull("no room")
 
 
-def test_what_is_deleted_does_not_come_back_with_what_is_folded_meanwhile(tmp_path: Path) -> None:
+def test_what_is_deleted_does_not_come_back_with_what_is_applied_meanwhile(tmp_path: Path) -> None:
     opened = Store(tmp_path)
     opened.save(transaction("a", 1)).result()
     opened.database.held = True
@@ -288,7 +221,7 @@ def test_what_is_deleted_does_not_come_back_with_what_is_folded_meanwhile(tmp_pa
     again.stop()
 
 
-def test_what_is_noted_while_others_are_folded_stays_noted(tmp_path: Path) -> None:
+def test_what_is_journaled_while_others_are_applied_stays_journaled(tmp_path: Path) -> None:
     opened = Store(tmp_path)
     opened.save(transaction("a", 1)).result()
     opened.database.held = True

@@ -20,6 +20,7 @@ from kbroker.broker import Broker
 from kbroker.catalog.errors import CatalogUnreadable
 from kbroker.config.listeners import CONTROL, KAFKA, Listener
 from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
+from kbroker.network.awaiting import settled
 from kbroker.network.budget import Budget
 from kbroker.network.connection import SCRATCH_BYTES, Connection
 from kbroker.network.connection_limits import ConnectionLimits
@@ -30,8 +31,10 @@ from kbroker.network.threads import ThreadWorker
 from kbroker.requests.session import Requests
 
 if TYPE_CHECKING:
+    from kbroker.catalog.interface import Catalog
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
+    from kbroker.storage.interface import Directory
 
 logger = logging.getLogger("kbroker.server")
 
@@ -41,6 +44,19 @@ _MIN_TICK_MS = 10
 
 class StartError(Exception):
     """The server cannot start; the message tells the user what to do about it."""
+
+
+class Clock:
+    """The time of the broker, which a test may let jump."""
+
+    def __init__(self) -> None:
+        self._ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self._ahead_ms
+
+    def advance(self, ms: int) -> None:
+        self._ahead_ms += ms
 
 
 class LoopScheduler:
@@ -59,19 +75,31 @@ class LoopScheduler:
 class Server:
     """One broker on its listeners, inside a running event loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    @classmethod
+    async def open(cls, settings: Settings) -> Server:
+        """With its logs and its catalog opened; it does not listen yet."""
+        worker = ThreadWorker(asyncio.get_running_loop(), _IO_THREADS)
+        clock = Clock()
+        logs, catalog = await settled(open_data(settings, worker, clock.now_ms()))
+        return cls(settings, logs, catalog, worker, clock)
+
+    def __init__(
+        self, settings: Settings, logs: Directory, catalog: Catalog, worker: ThreadWorker, clock: Clock
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings = settings
-        self._clock_ahead_ms = 0
-        self._worker = ThreadWorker(self._loop, _IO_THREADS)
+        self._logs = logs
+        self._catalog = catalog
+        self._worker = worker
+        self._clock = clock
+        self.now_ms = clock.now_ms
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget = Budget(settings["queued.max.request.bytes"])
         self.frame_buffers = FrameBuffers()
         self.max_request_bytes = settings["socket.request.max.bytes"]
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
-        self._logs, self._catalog = open_data(settings, self._worker, self.now_ms())
-        limits = ConnectionLimits(settings, self._worker, self._logs.descriptors)
+        limits = ConnectionLimits(settings, worker, logs.descriptors)
         self.connections = Connections(self.budget, limits)
         self._protocols: dict[str, Callable[[Listener], asyncio.BaseProtocol]] = {
             KAFKA: lambda listener: Connection(self, listener.name)
@@ -79,25 +107,22 @@ class Server:
         try:
             self.broker = Broker(
                 settings,
-                self._catalog,
-                self._logs,
-                worker=self._worker,
+                catalog,
+                logs,
+                worker=worker,
                 scheduler=LoopScheduler(self._loop),
                 budget=self.budget,
                 clock=self.now_ms,
             )
             identify(settings, self.broker.cluster.cluster_id)
         except (CatalogUnreadable, DataDirectoryError) as error:
-            raise refused(settings, self._logs, error) from error
+            raise refused(settings, logs, error) from error
         self.requests = Requests(self.broker)
         self.paused = False
         self._control: Control | None = None
         self._catalog.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self._clock_ahead_ms
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)
@@ -190,7 +215,7 @@ class Server:
 
     def advance_time(self, ms: int) -> None:
         """Let the broker's clock jump: sessions, rebalances, retention and transactions time out."""
-        self._clock_ahead_ms += ms
+        self._clock.advance(ms)
         self.broker.time_jumped()
         self._logs.tick(self.now_ms())
 
@@ -264,7 +289,7 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     freed = FreedMemory()
     freed.keep()
-    server = Server(settings)
+    server = await Server.open(settings)
     await server.start()
     _give_back_memory(server, freed)
     if with_parent:

@@ -143,7 +143,7 @@ class KafkaBroker:
 
         flags = dict(self._configs)
         flags |= {"kbroker.in.memory": "true"} if self._data is None else {"log.dirs": str(self._data)}
-        self._server = Server(Settings.load(flags=flags, host=self.host, port=self.port))
+        self._server = await Server.open(Settings.load(flags=flags, host=self.host, port=self.port))
         await self._server.start()
         _, self.host, self.port = self._server.addresses[0]
         self.control_port = await self._server.open_control_port(0)

@@ -21,7 +21,7 @@ def accepted_buffers(**flags: str) -> tuple[int, int]:
     settings = {name.replace("_", "."): value for name, value in flags.items()}
 
     async def connect() -> tuple[int, int]:
-        server = Server(Settings.load(flags={"kbroker.in.memory": "true", **settings}, port=0))
+        server = await Server.open(Settings.load(flags={"kbroker.in.memory": "true", **settings}, port=0))
         await server.start()
         try:
             _, host, port = server.addresses[0]

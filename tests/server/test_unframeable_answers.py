@@ -24,7 +24,7 @@ BAD = ListGroupsResponse(groups=[ListedGroup(group_id=None, protocol_type="consu
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[Server]:
-    server = Server(Settings.load(flags={"kbroker.in.memory": "true"}, port=0))
+    server = await Server.open(Settings.load(flags={"kbroker.in.memory": "true"}, port=0))
     await server.start()
     try:
         yield server

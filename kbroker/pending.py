@@ -3,7 +3,8 @@
 Everything below the connection layer answers either with a value or with a `Pending`. A Pending is settled
 and observed on one thread (the loop's; in tests, the test's). It is settled exactly once. A waiter that no
 longer needs the result (its connection went away) abandons it: the owner's clean-up runs, and later settling
-is ignored.
+is ignored. An exception of a waiter's callback is logged and ends there: whoever settles several results
+settles them all.
 
 Three ways to wait, in the order of preference:
 - `mapped(part, build)` and `join(parts, build)`: the value that `build` makes of one result or of several, at
@@ -14,8 +15,11 @@ Three ways to wait, in the order of preference:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar, overload
+
+logger = logging.getLogger("kbroker.pending")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -102,7 +106,10 @@ class Pending(Generic[T]):
         self._abandon = None  # the owner mostly knows this Pending: together they would be garbage to collect
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except Exception:  # of one waiter: the others, and those of whoever settles, are not to suffer
+                logger.exception("what a result was waited for could not be done")
 
 
 def join(parts: list[T | Pending[T]], build: Callable[[list[T]], R]) -> R | Pending[R]:

@@ -9,14 +9,11 @@ telling it failed. What a sequence leaves as its follow-up comes right after tha
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from kbroker.pending import Pending, Steps, run
-
-logger = logging.getLogger("kbroker.coordinators")
 
 T = TypeVar("T")
 
@@ -33,15 +30,9 @@ class Turns:
         """Run the sequence that `begin` makes, once those of this key before it are done."""
         answer: Pending[T] = Pending()
 
-        def tell(result: Pending[T]) -> None:
-            try:
-                answer.follow(result)
-            except Exception:
-                logger.exception("%s: a result could not be told", key)
-
         def start() -> Pending[T]:
             result = run(begin())
-            result.then(tell)
+            result.then(answer.follow)
             return result
 
         line = self._lines.get(key)

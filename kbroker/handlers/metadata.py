@@ -122,6 +122,7 @@ def _may_create(broker: Broker) -> bool:
 
 
 def _create(broker: Broker, name: str, request: MetadataRequest) -> Pending[MetadataResponseTopic]:
+    """Not `mapped`: others may wait for the same creation, and who goes away must not abandon it."""
     result: Pending[MetadataResponseTopic] = Pending()
 
     def done(creation: Pending[Topic]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -95,24 +95,22 @@ def _add(
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     if transaction.verify_only:
         return _verify(broker, transaction, producer, partitions)
-    answer: Pending[AddPartitionsToTxnResult] = Pending()
 
-    def added(settled: Pending[None]) -> None:
-        code = ErrorCode.NONE
-        try:
-            settled.result()
-        except Exception as error:
-            code = fenced_code(describe(error)[0], version >= _FIRST_WITH_PRODUCER_FENCED)
-        answer.resolve(_result(transaction, lambda _: code))
+    def added(_: None) -> AddPartitionsToTxnResult:
+        return _result(transaction, lambda _: ErrorCode.NONE)
 
-    broker.transactions.add_partitions(
+    def refused(error: Exception) -> AddPartitionsToTxnResult:
+        code = fenced_code(describe(error)[0], version >= _FIRST_WITH_PRODUCER_FENCED)
+        return _result(transaction, lambda _: code)
+
+    adding = broker.transactions.add_partitions(
         transaction.transactional_id,
         producer,
         partitions,
         2 if version >= _FIRST_BATCHED else 0,
         context.now_ms,
-    ).then(added)
-    return answer.result() if answer.done else answer
+    )
+    return mapped(adding, added, otherwise=refused)
 
 
 def _verify(

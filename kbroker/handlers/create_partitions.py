@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
     from kbroker.topics.registry import Topic
 
+Result = CreatePartitionsTopicResult | Pending[CreatePartitionsTopicResult]
+
 
 def handle(
     broker: Broker, request: CreatePartitionsRequest, context: RequestContext
 ) -> Steps[CreatePartitionsResponse | Pending[CreatePartitionsResponse]]:
     seen = Counter(topic.name for topic in request.topics)
-    results: list[CreatePartitionsTopicResult | Pending[CreatePartitionsTopicResult]] = []
+    results: list[Result] = []
     for asked in {topic.name: topic for topic in request.topics}.values():
         try:
             if seen[asked.name] > 1:
@@ -70,18 +72,12 @@ def _check(broker: Broker, asked: CreatePartitionsTopic) -> Topic:
     return topic
 
 
-def _grow(broker: Broker, topic: Topic, count: int) -> Pending[CreatePartitionsTopicResult]:
-    result: Pending[CreatePartitionsTopicResult] = Pending()
+def _grow(broker: Broker, topic: Topic, count: int) -> Result:
+    def grown(_: Topic) -> CreatePartitionsTopicResult:
+        return _result(topic.name, None)
 
-    def done(growth: Pending[Topic]) -> None:
-        try:
-            growth.result()
-            result.resolve(_result(topic.name, None))
-        except Exception as error:
-            result.resolve(_result(topic.name, error))
-
-    broker.topics.add_partitions(topic, count).then(done)
-    return result
+    growing = broker.topics.add_partitions(topic, count)
+    return mapped(growing, grown, otherwise=lambda error: _result(topic.name, error))
 
 
 def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.config.description import describe_topic
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -55,16 +55,11 @@ def _create(
     new = check_new_topic(broker, asked)
     if validate_only:
         return _created(broker, new, new_topic_id())
-    result: Pending[CreatableTopicResult] = Pending()
 
-    def done(creation: Pending[Topic]) -> None:
-        try:
-            result.resolve(_created(broker, new, creation.result().topic_id))
-        except Exception as error:
-            result.resolve(_refused(new.name, error))
+    def created(topic: Topic) -> CreatableTopicResult:
+        return _created(broker, new, topic.topic_id)
 
-    broker.create_topic(new).then(done)
-    return result
+    return mapped(broker.create_topic(new), created, otherwise=lambda error: _refused(new.name, error))
 
 
 def _created(broker: Broker, new: NewTopic, topic_id: bytes) -> CreatableTopicResult:

@@ -29,6 +29,7 @@ def handle(
 def _delete(
     broker: Broker, group_id: str, context: RequestContext
 ) -> DeletableGroupResult | Pending[DeletableGroupResult]:
+    """Not `mapped`: the coordinator waits for the same deletion, and who goes away must not abandon it."""
     result: Pending[DeletableGroupResult] = Pending()
 
     def settle(deleted: Pending[None]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -79,19 +79,14 @@ def _only(broker: Broker, same: list[DeleteTopicState], version: int) -> Topic:
     return topic
 
 
-def _delete(broker: Broker, topic: Topic) -> Pending[DeletableTopicResult]:
-    result: Pending[DeletableTopicResult] = Pending()
+def _delete(broker: Broker, topic: Topic) -> Result:
+    def deleted(_: Topic) -> DeletableTopicResult:
+        return DeletableTopicResult(topic.name, topic.topic_id)
 
-    def done(deletion: Pending[Topic]) -> None:
-        code, message = ErrorCode.NONE, None
-        try:
-            deletion.result()
-        except Exception as error:
-            code, message = describe(error)
-        result.resolve(DeletableTopicResult(topic.name, topic.topic_id, code, message))
+    def failed(error: Exception) -> DeletableTopicResult:
+        return DeletableTopicResult(topic.name, topic.topic_id, *describe(error))
 
-    broker.topics.delete(topic).then(done)
-    return result
+    return mapped(broker.topics.delete(topic), deleted, otherwise=failed)
 
 
 def _refused(same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:

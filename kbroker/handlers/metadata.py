@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, join, mapped
+from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.metadata import (
     MetadataRequest,
@@ -122,12 +122,18 @@ def _may_create(broker: Broker) -> bool:
 
 def _create(
     broker: Broker, name: str, request: MetadataRequest, context: RequestContext
-) -> MetadataResponseTopic | Pending[MetadataResponseTopic]:
-    return mapped(
-        broker.auto_create(name),
-        lambda topic: _known(broker, topic, request, context),
-        lambda error: _unknown(name, error),
-    )
+) -> Pending[MetadataResponseTopic]:
+    """Not `mapped`: others may wait for the same creation, and who goes away must not abandon it."""
+    result: Pending[MetadataResponseTopic] = Pending()
+
+    def done(creation: Pending[Topic]) -> None:
+        try:
+            result.resolve(_known(broker, creation.result(), request, context))
+        except Exception as error:
+            result.resolve(_unknown(name, error))
+
+    broker.auto_create(name).then(done)
+    return result
 
 
 def _unknown(name: str, error: Exception) -> MetadataResponseTopic:

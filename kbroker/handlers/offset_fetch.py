@@ -98,21 +98,15 @@ def _fetch(
         member_epoch=group.member_epoch,
         require_stable=require_stable,
     )
-    answer: Pending[OffsetFetchResponseGroup] = Pending(fetched.abandon)
 
-    def settle(settled: Pending[FetchResults]) -> None:
-        try:
-            results = settled.result()
-        except Exception as error:
-            answer.resolve(OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0]))
-            return
+    def answer(results: FetchResults) -> OffsetFetchResponseGroup:
         found = _all_topics(broker, results, by_id=by_id) if topics is None else topics
-        answer.resolve(
-            OffsetFetchResponseGroup(group.group_id, lazily(found, lambda t: _topic(t, results, by_id)))
-        )
+        return OffsetFetchResponseGroup(group.group_id, lazily(found, lambda t: _topic(t, results, by_id)))
 
-    fetched.then(settle)
-    return answer.result() if answer.done else answer
+    def refused(error: Exception) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0])
+
+    return mapped(fetched, answer, otherwise=refused)
 
 
 def _all_topics(broker: Broker, results: FetchResults, *, by_id: bool) -> list[OffsetFetchRequestTopics]:

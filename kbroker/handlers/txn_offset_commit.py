@@ -17,7 +17,7 @@ from kbroker.coordinators.groups.store import TopicPartition as GroupPartition
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
 from kbroker.errors import describe
-from kbroker.pending import Pending
+from kbroker.pending import Pending, Steps, run, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -50,36 +50,7 @@ def handle(
         return _response(request, lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not request.group_id:
         raise InvalidGroupId("a transactional commit needs a group")
-    answer: Pending[TxnOffsetCommitResponse] = Pending()
-
-    def admitted(settled: Pending[None]) -> None:
-        try:
-            settled.result()
-            committing = broker.groups.offsets.commit_in_transaction(
-                request.producer_id, _commit_request(request, context), context.now_ms
-            )
-        except Exception as error:
-            if isinstance(error, TransactionError):
-                error = refusal_of_write(error, context.api_version >= _FIRST_WITH_TRANSACTION_ABORTABLE)
-            refused, _ = describe(error)
-            answer.resolve(
-                _response(
-                    request,
-                    lambda key: refused if key in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                )
-            )
-            return
-        committing.then(committed)
-
-    def committed(settled: Pending[CommitErrors]) -> None:
-        try:
-            errors = settled.result()
-        except Exception as error:
-            answer.fail(error)
-        else:
-            answer.resolve(_response(request, _codes(errors)))
-
-    _admit(broker, request, context).then(admitted)
+    answer = run(_commit(broker, request, context, known))
     return answer.result() if answer.done else answer
 
 
@@ -90,28 +61,38 @@ def refuse(
     return _response(request, lambda _: code)
 
 
-def _admit(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> Pending[None]:
+def _commit(
+    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext, known: set[tuple[str, int]]
+) -> Steps[TxnOffsetCommitResponse]:
+    try:
+        yield from _admit(broker, request, context)
+        committing = broker.groups.offsets.commit_in_transaction(
+            request.producer_id, _commit_request(request, context), context.now_ms
+        )
+    except Exception as error:
+        if isinstance(error, TransactionError):
+            error = refusal_of_write(error, context.api_version >= _FIRST_WITH_TRANSACTION_ABORTABLE)
+        refused, _ = describe(error)
+        return _response(
+            request, lambda key: refused if key in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+    return _response(request, _codes((yield from wait(committing))))
+
+
+def _admit(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> Steps[None]:
     """Add the group to the transaction, or check that it is in it."""
     partition = TopicPartition(
         OFFSETS_TOPIC, offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
     )
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if context.api_version >= _FIRST_THAT_ADDS:
-        return broker.transactions.add_partitions(
+        added = broker.transactions.add_partitions(
             request.transactional_id, producer, [partition], 2, context.now_ms
         )
-    verified: Pending[None] = Pending()
-    try:
-        refusal = broker.transactions.verify_partitions(request.transactional_id, producer, [partition])[
-            partition
-        ]
-    except TransactionError as error:
-        refusal = error
-    if refusal is None:
-        verified.resolve(None)
-    else:
-        verified.fail(refusal)
-    return verified
+        return (yield from wait(added))
+    verified = broker.transactions.verify_partitions(request.transactional_id, producer, [partition])
+    if (refusal := verified[partition]) is not None:
+        raise refusal
 
 
 def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) -> CommitRequest:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -95,4 +96,12 @@ def test_each_topic_is_answered_for_itself(cluster):
 def test_new_partitions_survive_a_restart(cluster, settings):
     grow(cluster, ("orders", 4))
     cluster.broker = cluster.start(settings)
+    assert partitions(cluster, "orders") == 4
+
+
+def test_growth_whose_client_goes_away_is_done_all_the_same(cluster, monkeypatch):
+    stored = Pending()
+    monkeypatch.setattr(cluster.catalog, "grow_topic", lambda *_, **__: stored)
+    cluster.send(CreatePartitionsRequest([CreatePartitionsTopic("orders", 4, None)]), 3).abandon()
+    stored.resolve(None)
     assert partitions(cluster, "orders") == 4

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -56,3 +57,12 @@ class TestADefaultReplicationFactorOfMoreOrLessThanOneBroker:
     def test_is_mentioned_at_the_start(self, cluster: Any, factor: str) -> None:
         expected = f"default.replication.factor: {factor} copies cannot be kept by one broker"
         assert expected in cluster.broker.settings.warning
+
+
+def test_a_creation_whose_client_goes_away_is_done_all_the_same(cluster, monkeypatch):
+    stored = Pending()
+    monkeypatch.setattr(cluster.catalog, "create_topic", lambda *_: stored)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+    cluster.send(request, 7).abandon()
+    stored.resolve(None)
+    assert cluster.broker.topics.get("t") is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.delete_groups import DeleteGroupsRequest
 
@@ -21,4 +22,12 @@ def test_groups_are_deleted(cluster, version):
         ("simple", ErrorCode.NONE),
         ("missing", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
+    assert list(cluster.broker.groups.groups) == ["busy"]
+
+
+def test_a_deletion_whose_client_goes_away_is_done_all_the_same(cluster, monkeypatch):
+    stored = Pending()
+    monkeypatch.setattr(cluster.broker.groups.offsets, "delete_group", lambda group_id: stored)
+    cluster.send(DeleteGroupsRequest(["simple"]), 2).abandon()
+    stored.resolve(None)
     assert list(cluster.broker.groups.groups) == ["busy"]

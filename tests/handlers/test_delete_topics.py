@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kbroker.catalog.rows import DeletedTopicRow
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -100,3 +102,22 @@ class TestWhereDeletionIsDisabled:
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         assert delete(cluster, version, "orders", "missing") == {"orders": disabled, "missing": disabled}
         assert exists(cluster, "orders")
+
+
+def test_a_deletion_whose_client_goes_away_is_done_all_the_same(cluster, monkeypatch):
+    topic = cluster.create("orders")
+    stored = Pending()
+    monkeypatch.setattr(cluster.catalog, "delete_topic", lambda *_: stored)
+    cluster.send(by_name(6, "orders"), 6).abandon()
+    stored.resolve(DeletedTopicRow(topic.topic_id, topic.name, topic.partitions))
+    assert not exists(cluster, "orders")
+
+
+def test_a_deletion_that_cannot_be_stored_is_refused_and_the_topic_stays(cluster, monkeypatch):
+    cluster.create("orders")
+    stored = Pending()
+    monkeypatch.setattr(cluster.catalog, "delete_topic", lambda *_: stored)
+    answer = cluster.send(by_name(6, "orders"), 6)
+    stored.fail(OSError("no room"))
+    assert [each.error_code for each in answer.result().responses] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert exists(cluster, "orders")

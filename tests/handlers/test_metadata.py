@@ -83,3 +83,16 @@ def test_a_topic_whose_creation_or_deletion_is_not_stored_yet_is_unknown(
     assert look(cluster, "t") == UNKNOWN
     stored.resolve(DeletedTopicRow(topic.topic_id, "t", 1) if change == "delete" else None)
     assert look(cluster, "t") == (UNKNOWN if change == "delete" else NONE)
+
+
+def test_who_goes_away_while_a_topic_is_created_does_not_take_it_from_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: Pending[None] = Pending()
+    monkeypatch.setattr(cluster.catalog, "create_topic", lambda *_: stored)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True)
+    gone, stays = cluster.send(request, 9), cluster.send(request, 9)
+    gone.abandon()
+    stored.resolve(None)
+    assert [topic.error_code for topic in stays.result().topics] == [NONE]
+    assert look(cluster, "t") == NONE

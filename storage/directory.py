@@ -95,7 +95,6 @@ class LogDirectory:
             fsync,
             lambda paths, delay_ms: self._removal.add(paths, self._now_ms + delay_ms),
             self._checkpointer.log_start_moved,
-            self._checkpointer.write,
         )
         self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
         self._damage: dict[Key, dict[int, list[Damage]]] = {}  # that recovery found, by segment
@@ -487,14 +486,6 @@ class LogDirectory:
 
     def partitions(self) -> list[Key]:
         return [*self._partitions, *(key for key, log in self._logs.items() if log.on_disk)]
-
-    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
-        """The topic id that a partition on disk belongs to; None: there is none, or it does not say."""
-        key = (topic, partition)
-        log = self._logs.get(key)
-        if log is not None:
-            return log.topic_id
-        return (self._topic_id_in(self._path_of(key)) or None) if key in self._partitions else None
 
     def sizes(self) -> Iterator[PartitionSize]:
         for key in self._partitions:

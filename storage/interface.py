@@ -119,30 +119,16 @@ class Log(Protocol):
         """The epoch that the next appended batches carry; never below an earlier one."""
         ...
 
-    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
-        """Validate, give offsets to and append one or more v2 batches.
+    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
+        """Validate, give offsets to and append one v2 batch of a client.
 
         Patches `records` in place and keeps nothing of it. Raises TakesLong, and nothing has happened, if
         `append_in_steps` is the way.
-        `client=False`: appended by the broker itself, where a control batch is allowed.
         """
         ...
 
     def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
         """The same for one batch that takes long to look into; `records` must stay as they are meanwhile."""
-        ...
-
-    @property
-    def takes_runs(self) -> bool:
-        """Whether `append_run` is worth trying."""
-        ...
-
-    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
-        """Append batches that came together, each as `append_as_leader` would, but in one write.
-
-        Returns their base offsets. None: nothing has happened, they are to be appended one by one. That is so
-        if any of them is not usual: refused, changed, a duplicate, or too much for the segment or the disk.
-        """
         ...
 
     def append_control(
@@ -193,10 +179,6 @@ class Log(Protocol):
         """Raise the log start offset to `offset`, at most to the high watermark; returns the log start."""
         ...
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds an offset at or above `offset`."""
-        ...
-
     def producers(self) -> list[ProducerState]: ...
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -207,10 +189,6 @@ class Log(Protocol):
         """Whether there are batches of this producer, at its last epoch, to compare sequences with."""
         ...
 
-    def flush(self) -> Pending[None]:
-        """Everything appended so far, on disk."""
-        ...
-
     def close(self) -> None: ...
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -219,6 +197,22 @@ class Log(Protocol):
 
         Returns the function that ends it. A callback must not raise.
         """
+        ...
+
+
+class LocalLog(Log, Protocol):
+    """A log whose batches have their offsets, and are on this machine, when an append returns."""
+
+    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
+        """Append batches that came together, each as `append_as_leader` would, but in one write.
+
+        Returns their base offsets. None: nothing has happened, they are to be appended one by one. That is so
+        if any of them is not usual: refused, changed, a duplicate, or too much for the segment or the disk.
+        """
+        ...
+
+    def flush(self) -> Pending[None]:
+        """Everything appended so far, on disk."""
         ...
 
 

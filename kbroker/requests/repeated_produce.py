@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kbroker.pending import Pending, join
 from kbroker.protocol.codec import encode_bytes
@@ -33,6 +33,7 @@ from kbroker.storage.interface import TakesLong
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.dispatch import Request
+    from kbroker.storage.interface import LocalLog
 
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
@@ -143,7 +144,8 @@ class RepeatedProduces:
             position = stop
         if lane is None or len(batches) < 2:
             return b"", 0
-        log = self._broker.open_logs.get(lane.log_key)
+        # Only a log that is local answers at once, and only such an answer makes a lane.
+        log = cast("LocalLog | None", self._broker.open_logs.get(lane.log_key))
         offsets = None if log is None else log.append_run(batches, now_ms)
         if log is None or offsets is None:
             return b"", 0

@@ -111,7 +111,6 @@ __all__ = [
     "stamp_append_time",
     "stamp_create_time",
     "validate_batch",
-    "validate_records",
     "validate_stored_batch",
 ]
 
@@ -154,22 +153,6 @@ def iter_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
 def iter_spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     """Yield where the records lie in the payload of their batch (`payload_of`)."""
     return record_spans(payload, header.record_count)
-
-
-def validate_records(batch: Buffer, *, compacted: bool = False, limit: int = MAX_DECOMPRESSED_BYTES) -> int:
-    """Look at every record of a producer's valid batch; returns the largest timestamp.
-
-    Offset deltas run 0, 1, 2, …; the sizes of the records and of their parts add up; a compacted topic
-    takes no record without a key.
-    """
-    max_timestamp = NO_TIMESTAMP
-    for index, record in enumerate(iter_records(batch, limit=limit)):
-        if record.offset_delta != index:
-            raise InvalidRecord(f"offset delta {record.offset_delta} where {index} is due", index)
-        if compacted and record.key is None:
-            raise InvalidRecord("a compacted topic takes no record without a key", index)
-        max_timestamp = max(max_timestamp, record.timestamp)
-    return max_timestamp
 
 
 def build_batch(

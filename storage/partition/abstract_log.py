@@ -21,9 +21,8 @@ from kbroker.protocol.records import (
     InvalidRecord,
     assign_offsets,
     build_control_batch,
-    parse_control,
+    read_header,
     validate_batch,
-    validate_stored_batch,
 )
 from kbroker.protocol.records.batch_run import BatchRun, assign_run, read_run
 from kbroker.storage.compaction.jobs import CompactionStats
@@ -105,11 +104,9 @@ class AbstractLog(ABC, Generic[S]):
 
     # appending
 
-    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
+    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
         if self._refusal is not None:
             raise self._refusal
-        if not client:
-            return self._append_all(records, now_ms)
         rules = self._rules
         size = len(records)
         if size > rules.max_bytes:
@@ -135,7 +132,7 @@ class AbstractLog(ABC, Generic[S]):
     def _append_checked(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         producer_id = header.producer_id
         if producer_id >= 0:
-            duplicate = self._producers.check_data(header, client=True)
+            duplicate = self._producers.check_data(header)
             if duplicate is not None:
                 return self._repeated(duplicate)
         base_offset = self.log_end_offset
@@ -153,13 +150,8 @@ class AbstractLog(ABC, Generic[S]):
             durable,
         )
 
-    @property
-    def takes_runs(self) -> bool:
-        """Whether `append_run` is worth trying."""
-        return self._commits_at_once and self._rules.plain and self._refusal is None
-
     def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
-        run = self._usual_run(batches, now_ms) if self.takes_runs and self._segments else None
+        run = self._usual_run(batches, now_ms) if self._takes_runs and self._segments else None
         if run is None:
             return None
         offset = self.log_end_offset
@@ -192,6 +184,10 @@ class AbstractLog(ABC, Generic[S]):
         self._appended(now_ms)
         return offsets
 
+    @property
+    def _takes_runs(self) -> bool:
+        return self._commits_at_once and self._rules.plain and self._refusal is None
+
     def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> BatchRun | None:
         """The run, if all of it is of one producer, in its order, and nothing is to be said of any batch."""
         rules = self._rules
@@ -200,42 +196,11 @@ class AbstractLog(ABC, Generic[S]):
             return None
         if run.first.producer_id >= 0:
             try:
-                if self._producers.check_data(run.first, client=True) is not None:
+                if self._producers.check_data(run.first) is not None:
                     return None
             except StorageError:
                 return None
         return run
-
-    def _append_all(self, records: memoryview, now_ms: int) -> Appended:
-        """Batches of the broker's own, control batches among them: all are checked before one is written."""
-        batches = []
-        position = 0
-        while position < len(records):
-            header = validate_stored_batch(records, position)
-            batch = records[position : position + header.size_bytes]
-            position += header.size_bytes
-            if header.producer_id >= 0:
-                if header.is_control:
-                    for segment in self._segments[-1:]:
-                        segment.aborted()  # the marker may add to them, and must not fail once it is written
-                    marker = parse_control(batch)
-                    if marker is not None:
-                        self._producers.check_marker(
-                            header.producer_id, header.producer_epoch, marker.coordinator_epoch, 0
-                        )
-                else:
-                    self._producers.check_data(header, client=False)
-            batches.append((batch, header))
-        if not batches:
-            raise InvalidRecord("no record batch at all")
-        base_offset = self.log_end_offset
-        last_offset = base_offset
-        for batch, header in batches:
-            start = self.log_end_offset
-            last_offset = start + header.last_offset_delta
-            self._store(batch, header, start, last_offset, now_ms)
-            self._learn(batch, header, start, last_offset)
-        return Appended(base_offset, last_offset, -1, self.log_start_offset, False, self._appended(now_ms))
 
     def append_control(
         self,
@@ -250,6 +215,8 @@ class AbstractLog(ABC, Generic[S]):
         if self._refusal is not None:
             raise self._refusal
         self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        for segment in self._segments[-1:]:
+            segment.aborted()  # the marker may add to them, and must not fail once it is written
         marker = build_control_batch(
             ControlType.COMMIT if commit else ControlType.ABORT,
             producer_id=producer_id,
@@ -257,7 +224,14 @@ class AbstractLog(ABC, Generic[S]):
             coordinator_epoch=coordinator_epoch,
             timestamp=now_ms,
         )
-        return self._append_all(memoryview(bytearray(marker)), now_ms)
+        batch = memoryview(bytearray(marker))
+        header = read_header(batch)
+        offset = self.log_end_offset
+        self._store(batch, header, offset, offset, now_ms)
+        aborted = self._producers.learn(batch, header, offset, offset)
+        if aborted is not None:
+            self._segments[-1].add_aborted(aborted)
+        return Appended(offset, offset, -1, self.log_start_offset, False, self._appended(now_ms))
 
     def _store(
         self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int, now_ms: int
@@ -280,13 +254,6 @@ class AbstractLog(ABC, Generic[S]):
         self.log_end_offset = last_offset + 1
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, base_offset)
-
-    def _learn(self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int) -> None:
-        """Let the producers know of a batch that is in the log, whoever wrote it."""
-        if header.producer_id >= 0:
-            aborted = self._producers.learn(batch, header, base_offset, last_offset)
-            if aborted is not None:
-                self._segments[-1].add_aborted(aborted)
 
     def _repeated(self, batch: BatchMetadata) -> Appended:
         # Kafka gives the batch's timestamp as append time of a duplicate, whatever the topic's type.

@@ -38,7 +38,7 @@ from kbroker.storage.partition.log_context import LogContext
 from kbroker.storage.partition.log_reader import LogReader, Place, Wanted
 from kbroker.storage.partition.snapshots import Snapshots
 from kbroker.storage.partition_metadata import write_partition_metadata
-from kbroker.storage.recovery.opening import Loaded, replay_producers
+from kbroker.storage.recovery.opening import Loaded
 from kbroker.storage.segments.file_segment import FileSegment
 
 logger = logging.getLogger("kbroker.storage")
@@ -68,7 +68,6 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._flush_scheduled = False
         self._told_short = False
         self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
-        self._generation = 0  # raised by every truncation: a sync that began before it proves nothing
         self.recovery_point = 0  # everything below is on disk
         self.published_point = 0  # … and so is what is derived from it: may be checkpointed
         self.checkpoint_requested = False  # the next sync writes what is derived, to publish a recovery point
@@ -229,14 +228,9 @@ class PartitionLog(AbstractLog[FileSegment]):
             handles,
             taken,
             self._derived_point,
-            self._generation,
         )
 
     def synced(self, job: SyncJob) -> None:
-        if job.generation != self._generation:
-            if self._waiters:
-                self._context.flusher.request(self)
-            return
         end_offset = job.end_offset
         self.recovery_point = max(self.recovery_point, end_offset)
         self.published_point = max(self.published_point, job.derived_point)
@@ -389,7 +383,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         newest = max((segment.max_timestamp for segment in self._segments), default=-1)
         return self.offset_for_timestamp(newest) if newest >= 0 else None
 
-    # cutting
+    # segments that go
 
     def _raise_log_start(self, offset: int) -> None:
         super()._raise_log_start(offset)
@@ -416,11 +410,6 @@ class PartitionLog(AbstractLog[FileSegment]):
             raise self._io_failed(error) from error
         finally:
             self._context.delete_later(renamed, self._config.file_delete_delay_ms)
-
-    @property
-    def generation(self) -> int:
-        """Another one after every truncation."""
-        return self._generation
 
     def replace_segments(self, old: list[FileSegment], new: FileSegment, now_ms: int) -> None:
         """Put a compacted segment, complete in `.cleaned` files, in the place of those it was made from.
@@ -449,48 +438,6 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._unsynced.add_directories(self.directory)
         if not self._flush_scheduled:
             self._schedule_flush(now_ms)
-
-    def truncate_to(self, offset: int) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-        if offset >= self.log_end_offset or not self._segments:
-            return
-        try:
-            place = self._reader.place_of(self._segments, self._segment_index(offset), offset, wait=True)
-            end_offset = self._reader.end_offset_before(place)
-            # First take back what was published: recovery must not trust what now changes.
-            self.published_point = min(self.published_point, end_offset)
-            self.recovery_point = min(self.recovery_point, end_offset)
-            self._derived_point = min(self._derived_point, end_offset)
-            self.log_start_offset = min(self.log_start_offset, end_offset)
-            if self.first_dirty_offset is not None:
-                self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
-            self.compacted_offset = min(self.compacted_offset, end_offset)
-            self._context.publish()
-            self._cut(place, end_offset)
-        except OSError as error:
-            raise self._io_failed(error) from error
-
-    def _cut(self, place: Place, end_offset: int) -> None:
-        keep = self._segments.index(place.segment) + 1
-        later = self._segments[keep:]
-        del self._segments[keep:]
-        self._discard(later)
-        self._generation += 1
-        self._reader.forget()
-        place.segment.truncate_to_position(place.position, end_offset)
-        self._reader.reload_timestamps(place.segment)
-        self.log_end_offset = end_offset
-        self._snapshots.remove_above(end_offset)
-        self._epochs.truncate_from_end(end_offset)
-        self._producers = replay_producers(
-            self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
-        )
-        self._unsynced.add_paths(place.segment.file.path)
-        self._unsynced.add_directories(self.directory)
-        if not self._sync_commits or self.high_watermark > end_offset:
-            self._committed_place = Place(place.segment, place.position)
-            self._commit_up_to(end_offset)
 
     # the end
 

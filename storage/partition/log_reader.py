@@ -373,24 +373,6 @@ class LogReader:
             self._limit = limit, self.place_of(segments, index, limit, wait=wait)
         return self._limit[1]
 
-    def end_offset_before(self, place: Place) -> int:
-        """The offset that follows the last batch before a place."""
-        segment, end = place
-        entry = segment.index.floor_by_value(max(end - 1, 0), wait=True)
-        end_offset = segment.base_offset
-        for _, header in self.headers(segment, entry[1] if entry is not None else 0, end, wait=True):
-            end_offset = header.next_offset
-        return end_offset
-
-    def reload_timestamps(self, segment: FileSegment) -> None:
-        """Find the largest timestamp again, after the segment was cut: its index lacks the last batches'."""
-        entry = segment.index.last(wait=True)
-        start = entry[1] if entry is not None else 0
-        for _, header in self.headers(segment, start, segment.size_bytes, wait=True):
-            if header.max_timestamp > segment.max_timestamp:
-                segment.max_timestamp = header.max_timestamp
-                segment.max_timestamp_offset = header.last_offset
-
     def offset_for_timestamp(
         self, segments: Sequence[FileSegment], timestamp: int, start_offset: int, limit: int, *, wait: bool
     ) -> TimestampOffset | None:

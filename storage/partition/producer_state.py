@@ -1,7 +1,7 @@
 """What a log remembers of its producers: sequence numbers, epochs and open transactions.
 
 Per producer id the last five batches are kept, so that a batch sent again is recognised. The rules, for a
-batch of a client (the broker's own appends skip the sequence check):
+batch of a client:
 
     no state for the producer id          any sequence number is taken
     epoch below the known one             InvalidProducerEpoch
@@ -105,7 +105,7 @@ class ProducerStates:
 
     # data batches
 
-    def check_data(self, header: BatchHeader, *, client: bool) -> BatchMetadata | None:
+    def check_data(self, header: BatchHeader) -> BatchMetadata | None:
         """The earlier batch that this one repeats, or None if it may be appended."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
@@ -113,7 +113,7 @@ class ProducerStates:
         epoch, known_epoch = header.producer_epoch, entry.producer_epoch
         base_sequence = header.base_sequence
         batches = entry.batches
-        if client and epoch == known_epoch:
+        if epoch == known_epoch:
             last = batches[-1].last_sequence if batches else -1
             if base_sequence != last + 1 and not (base_sequence == 0 and last == MAX_SEQUENCE):
                 last_sequence = header.last_sequence
@@ -127,7 +127,7 @@ class ProducerStates:
             raise InvalidProducerEpoch(
                 f"producer {header.producer_id}: epoch {epoch} is below {known_epoch}, the last one seen"
             )
-        elif client and base_sequence != 0 and known_epoch != -1:
+        elif base_sequence != 0 and known_epoch != -1:
             raise OutOfOrderSequence(
                 f"producer {header.producer_id}: new epoch {epoch} starts at sequence {base_sequence}"
             )
@@ -267,12 +267,6 @@ class ProducerStates:
     @property
     def has_unstable(self) -> bool:
         return bool(self._ongoing or self._undecided)
-
-    def oldest_transaction_timestamp(self) -> int:
-        """The last timestamp of the producer whose open transaction began first; -1: there is none."""
-        producer_id = next(iter(self._ongoing.values()), None)
-        entry = None if producer_id is None else self._entries.get(producer_id)
-        return -1 if entry is None else entry.last_timestamp
 
     # the whole
 

@@ -20,10 +20,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kbroker.pending import Pending, join
+from kbroker.protocol import topic_ids
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
-from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from kbroker.protocol.records.batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
+from kbroker.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kbroker.protocol.records.batch import (
+    LENGTH_MAGIC_ATTRIBUTES,
+    LOG_OVERHEAD,
+    LOW_ATTRIBUTES_POSITION,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+)
 from kbroker.protocol.records.codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
@@ -37,17 +48,14 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
-_FIRST_WITH_TOPIC_IDS = 13
 _MOST_LANES = 128  # of a connection
 _MOST_SHAPE_BYTES = 512  # what is remembered of a request, names of client and topic among it
 _PATIENCE = 16  # so many requests in a row without a lane make it look whether to begin anew
 _SHAPE = 8  # of a frame: behind API key, version and correlation id
 _LONGEST_RUN = 64  # far below what one write takes (IOV_MAX)
 _LEAST_BYTES = 64  # of a length and a batch
-_ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _NO_TAGS = bytes(3)  # behind a flexible request's batch: of the partition, the topic and the request
 _LENGTH = struct.Struct(">i")
-_BATCH = struct.Struct(">8xi4xb4xh")  # of a batch: its length, magic and attributes
 _OFFSETS = struct.Struct(">qqq")  # of an answer: base offset, append time, log start
 _RECOGNISABLE = (0x1122334455667788, 0x2233445566778899, 0x33445566778899AA)
 
@@ -169,7 +177,7 @@ class RepeatedProduces:
         batch = self._batch(frame, position, len(frame))
         if batch is None:
             return None
-        length, magic, attributes = _BATCH.unpack_from(batch)
+        length, magic, attributes = LENGTH_MAGIC_ATTRIBUTES.unpack_from(batch)
         if length + LOG_OVERHEAD != len(batch) or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
             return None
         return lane, correlation_id, batch
@@ -207,7 +215,7 @@ class RepeatedProduces:
         if len(results) != 1 or results[0].error_code != ErrorCode.NONE:
             return
         (data,) = topic.partition_data
-        if data.records[_ATTRIBUTES] & TRANSACTIONAL_BIT:
+        if data.records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
             return
         flexible = version >= _FIRST_FLEXIBLE
         length = uvarint(len(data.records) + 1) if flexible else _LENGTH.pack(len(data.records))
@@ -231,7 +239,7 @@ class RepeatedProduces:
 
     def _lane(self, request: Request, name: str, topic_id: bytes, partition: int) -> _Lane:
         version, topics = request.endpoint.version, self._broker.topics
-        topic = topics.get_by_id(topic_id) if version >= _FIRST_WITH_TOPIC_IDS else topics.get(name)
+        topic = topics.get_by_id(topic_id) if version >= topic_ids.PRODUCE_SINCE else topics.get(name)
         assert topic is not None  # the request was answered without an error
         example = PartitionProduceResponse(partition, ErrorCode.NONE, *_RECOGNISABLE)
         answer = encode_bytes(ProduceResponse([TopicProduceResponse(name, topic_id, [example])]), version)

@@ -1,7 +1,7 @@
 """Record batches of format 2 as the rest of the broker sees them: this module is their public face.
 
-The header and everything done without looking at the records is in record_batch.py, the layout of the single
-record in record_codec.py; their public names are re-exported here. This module owns what needs both: reading
+The header and everything done without looking at the records is in batch.py, the layout of the single
+record in codec.py; their public names are re-exported here. This module owns what needs both: reading
 the records of a batch, compressed or not, and building batches, control batches among them.
 
 Reading hostile bytes raises RecordError (CorruptRecord, InvalidRecord, UnsupportedCompression) or nothing

@@ -13,17 +13,19 @@ once it had to wait for the disk, all that it goes on with is loaded, by a worke
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbroker.protocol.records import (
+from kbroker.protocol.records import CorruptRecord, iter_records
+from kbroker.protocol.records.batch import (
     BATCH_OVERHEAD,
+    LAST_OFFSET_DELTA,
+    LAST_OFFSET_DELTA_POSITION,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_POSITION,
+    START,
     BatchHeader,
-    CorruptRecord,
-    iter_records,
     read_header,
 )
 from kbroker.storage.files import Files, WouldBlock
@@ -37,10 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kbroker.storage")
 
-_START = struct.Struct(">qi")  # base offset, batch length
-_MAGIC_POSITION = 16
-_LAST_DELTA = struct.Struct(">i")
-_LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32  # then it is known how large they are
@@ -169,8 +167,8 @@ class LogReader:
         offset, position = entry
         if position < segment.size_bytes:
             data = self._read(segment, BATCH_OVERHEAD, position, wait)
-            if len(data) == BATCH_OVERHEAD and data[_MAGIC_POSITION] == MAGIC:
-                base_offset, _ = _START.unpack_from(data)
+            if len(data) == BATCH_OVERHEAD and data[MAGIC_POSITION] == MAGIC:
+                base_offset, _ = START.unpack_from(data)
                 if segment.base_offset <= base_offset <= segment.base_offset + offset:
                     return True
         place = (segment.base_offset, -1)
@@ -241,8 +239,8 @@ class LogReader:
         return Found(FileRange(self._files, self._worker, segment.handle, start, stop - start), next_offset)
 
     def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
-        base_offset, _ = _START.unpack_from(view, last)
-        (delta,) = _LAST_DELTA.unpack_from(view, last + _LAST_DELTA_POSITION)
+        base_offset, _ = START.unpack_from(view, last)
+        (delta,) = LAST_OFFSET_DELTA.unpack_from(view, last + LAST_OFFSET_DELTA_POSITION)
         next_offset = base_offset + delta + 1
         self.remember(next_offset, segment, position + len(view))
         return Found(view, next_offset)
@@ -268,9 +266,9 @@ class LogReader:
         """The size that the batch at `start` of a buffer read at `position` says it has."""
         if len(buffer) - start < BATCH_OVERHEAD:
             raise self._damaged(segment, position + start, "the segment ends within a batch header")
-        _, length = _START.unpack_from(buffer, start)
+        _, length = START.unpack_from(buffer, start)
         size = LOG_OVERHEAD + length
-        if size < BATCH_OVERHEAD or buffer[start + _MAGIC_POSITION] != MAGIC or position + start + size > end:
+        if size < BATCH_OVERHEAD or buffer[start + MAGIC_POSITION] != MAGIC or position + start + size > end:
             raise self._damaged(segment, position + start, f"no batch header: {length} bytes")
         return int(size)
 
@@ -279,8 +277,8 @@ class LogReader:
         start = 0
         while True:
             size = self._batch_size(segment, buffer, start, position, end)
-            base_offset, _ = _START.unpack_from(buffer, start)
-            (delta,) = _LAST_DELTA.unpack_from(buffer, start + _LAST_DELTA_POSITION)
+            base_offset, _ = START.unpack_from(buffer, start)
+            (delta,) = LAST_OFFSET_DELTA.unpack_from(buffer, start + LAST_OFFSET_DELTA_POSITION)
             if base_offset + delta >= offset:
                 return start
             start += size
@@ -289,7 +287,7 @@ class LogReader:
 
     def _cut(self, segment: FileSegment, buffer: Buffer, length: int, position: int) -> tuple[int, int]:
         """Where the last whole batch before `length` ends, and where it starts."""
-        unpack = _START.unpack_from
+        unpack = START.unpack_from
         stop = last = 0
         walked = 0
         while length - stop >= LOG_OVERHEAD:
@@ -317,7 +315,7 @@ class LogReader:
                 return stop
             start = entry[1] - position
             if start + LOG_OVERHEAD <= length:
-                _, size = _START.unpack_from(buffer, start)
+                _, size = START.unpack_from(buffer, start)
                 if size >= BATCH_OVERHEAD - LOG_OVERHEAD and start + LOG_OVERHEAD + size <= length:
                     return start
             target = entry[1] - 1

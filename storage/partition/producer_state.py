@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kbroker.protocol.records import BatchHeader, ControlType, parse_control
-from kbroker.protocol.records.batch import MAX_SEQUENCE
+from kbroker.protocol.records.batch import CONTROL_BIT, MAX_SEQUENCE, TRANSACTIONAL_BIT
 from kbroker.protocol.records.batch_run import BatchRun
 from kbroker.storage.errors import (
     InvalidProducerEpoch,
@@ -37,8 +37,6 @@ MAX_EPOCH = 2**15 - 1
 MAX_OFFSET = 2**63 - 1
 BATCHES_TO_RETAIN = 5
 _last_timestamp = attrgetter("last_timestamp")
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
 
 
 class BatchMetadata(NamedTuple):
@@ -131,7 +129,7 @@ class ProducerStates:
             raise OutOfOrderSequence(
                 f"producer {header.producer_id}: new epoch {epoch} starts at sequence {base_sequence}"
             )
-        if entry.current_txn_first_offset >= 0 and not header.attributes & _TRANSACTIONAL:
+        if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
             raise InvalidTransactionState(
                 f"producer {header.producer_id} has an open transaction, but the batch is not transactional"
             )
@@ -152,7 +150,7 @@ class ProducerStates:
         batches.append(
             BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
         )
-        if header.attributes & _TRANSACTIONAL and entry.current_txn_first_offset < 0:
+        if header.attributes & TRANSACTIONAL_BIT and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
 
@@ -230,7 +228,7 @@ class ProducerStates:
         self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int
     ) -> AbortedEntry | None:
         """Take in a batch that is in the log, whoever wrote it; returns the transaction that it aborts."""
-        if not header.attributes & _CONTROL:
+        if not header.attributes & CONTROL_BIT:
             self.update_data(header, base_offset, last_offset)
             return None
         marker = (

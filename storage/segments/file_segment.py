@@ -145,19 +145,10 @@ class FileSegment(Segment):
         except OSError as error:
             raise self._cut_torn(start, error) from error
         self.size_bytes = position
-        # As `note_batch`, for each of them.
-        since_entry, interval = self._bytes_since_index_entry, self._index_interval_bytes
         for batch, last_offset, timestamp in zip(batches, last_offsets, timestamps, strict=True):
-            if timestamp > self.max_timestamp:
-                self.max_timestamp = timestamp
-                self.max_timestamp_offset = last_offset
-            if since_entry > interval:
-                self.index.append(last_offset - self.base_offset, start)
-                self._add_time_entry()
-                since_entry = 0
-            since_entry += len(batch)
-            start += len(batch)
-        self._bytes_since_index_entry = since_entry
+            size = len(batch)
+            self.note_batch(start, size, last_offset, timestamp)
+            start += size
 
     def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
         """Remember a batch that stands in the `.log`: timestamps and index entries."""

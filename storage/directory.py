@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from kbroker.protocol.records import RecordError
@@ -30,7 +30,7 @@ from kbroker.storage.errors import (
     shortage,
 )
 from kbroker.storage.files import Files, OpenFile
-from kbroker.storage.interface import PartitionSize
+from kbroker.storage.interface import PartitionSize, WantedRead
 from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.partition.log_context import LogContext
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
@@ -486,6 +486,13 @@ class LogDirectory:
 
     def partitions(self) -> list[Key]:
         return [*self._partitions, *(key for key, log in self._logs.items() if log.on_disk)]
+
+    @property
+    def judges_transactions(self) -> bool:
+        return False
+
+    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+        return None  # what is cold is found out, and loaded, by each read
 
     def sizes(self) -> Iterator[PartitionSize]:
         for key in self._partitions:

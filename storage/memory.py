@@ -6,7 +6,7 @@ The behaviour is the file-backed log's, segments and retention included; appende
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kbroker.pending import Pending
 from kbroker.protocol.records import iter_records, read_header
@@ -14,7 +14,7 @@ from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
-from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
+from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset, WantedRead
 from kbroker.storage.partition.abstract_log import AbstractLog
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.partition.transaction_index import AbortedEntry
@@ -171,6 +171,7 @@ class MemoryDirectory:
 
     path = "memory"
     clean_start = True
+    judges_transactions = False
 
     def __init__(self, *, now_ms: int = 0, settings: DirectoryConfig | None = None) -> None:
         self.config_source: Callable[[str], LogConfig | None] | None = None
@@ -215,6 +216,9 @@ class MemoryDirectory:
 
     def forget(self, topic: str, partition: int) -> None:
         pass
+
+    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+        return None
 
     def sizes(self) -> Iterator[PartitionSize]:
         for (topic, partition), log in self._logs.items():

@@ -114,6 +114,9 @@ class Control:
         records: list[dict[str, Any]] = []
         for partition in range(found.partitions):
             log = self._server.broker.log(found, partition)
+            refreshed = log.refresh()
+            if refreshed is not None:
+                await _awaited(refreshed)
             offset = log.log_start_offset
             while offset < log.high_watermark:
                 read = log.read(offset, 1 << 20)

@@ -220,7 +220,7 @@ def _appending(
             result = appended_at(data.index, appended)
             results.append(result)
             if appended.durable is not None:
-                waiting.append(when_durable(appended.durable, result))
+                waiting.append(when_durable(appended.durable, result, log))
             yield None
         yield None
     if acks == 0:

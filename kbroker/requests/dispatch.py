@@ -56,7 +56,7 @@ class BadRequest(Exception):
 
 
 class Unassigned(Pending[T]):
-    """The answer to a Produce that has not been given its offsets yet."""
+    """The answer to a Produce whose batches have no place in their logs yet."""
 
     __slots__ = ()
 
@@ -151,7 +151,10 @@ class Request:
         self.body = body
 
     def may_overlap(self, answer: Pending[Any]) -> bool:
-        """Only a Produce whose offsets are assigned may wait while the next request starts."""
+        """Only a Produce whose batches have their place may wait while the next request starts.
+
+        It waits for the disk then, or for offsets that the log gives in the order of the appends.
+        """
         return self.context.api_key == _PRODUCE and not self._in_turns and not isinstance(answer, Unassigned)
 
     @property

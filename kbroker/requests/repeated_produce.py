@@ -105,7 +105,7 @@ class RepeatedProduces:
         if appended.durable is not None:
             result = appended_at(lane.partition, appended)
             response = _response(lane, result)
-            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result)]
+            waiting: list[Pending[None] | None] = [when_durable(appended.durable, result, log)]
             return join(waiting, lambda _: response)
         return lane.pack(
             lane.size,

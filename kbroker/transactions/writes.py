@@ -82,7 +82,9 @@ class TransactionalWrites:
         self._refused: dict[tuple[bytes, int, int], tuple[int, int]] = {}
 
     def admit(self, request: ProduceRequest, context: RequestContext) -> Refusals | Pending[Refusals]:
-        """Which of the request's batches may not be written, and why."""
+        """Which of the request's batches may not be written, and why, as far as no log judges that itself."""
+        if self._broker.logs.judges_transactions:
+            return {}
         version = context.api_version
         batches = list(self._batches(request, version))
         producers = {ProducerIdAndEpoch(b.header.producer_id, b.header.producer_epoch) for b in batches}

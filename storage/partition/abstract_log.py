@@ -18,11 +18,9 @@ from kbroker.protocol.records import (
     NO_LEADER_EPOCH,
     BatchHeader,
     ControlType,
-    InvalidRecord,
     assign_offsets,
     build_control_batch,
     read_header,
-    validate_batch,
 )
 from kbroker.protocol.records.batch_run import BatchRun, assign_run, read_run
 from kbroker.storage.compaction.jobs import CompactionStats
@@ -31,16 +29,17 @@ from kbroker.storage.errors import (
     DiskFull,
     OffsetOutOfRange,
     RecordListTooLarge,
-    RecordTooLarge,
     StorageError,
 )
 from kbroker.storage.interface import (
     AbortedTransaction,
     Appended,
+    Assigned,
     EpochEndOffset,
     LongAppend,
     ProducerState,
 )
+from kbroker.storage.partition.append_rules import accept, accept_in_steps
 from kbroker.storage.partition.leader_epochs import LeaderEpochs
 from kbroker.storage.partition.producer_state import BatchMetadata, ProducerStates
 from kbroker.storage.partition.transaction_index import AbortedEntry
@@ -99,6 +98,13 @@ class AbstractLog(ABC, Generic[S]):
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
 
+    @property
+    def shows_at_once(self) -> bool:
+        return True
+
+    def refresh(self) -> None:
+        return None
+
     def set_leader_epoch(self, leader_epoch: int) -> None:
         self.leader_epoch = max(leader_epoch, self.leader_epoch)
 
@@ -107,24 +113,13 @@ class AbstractLog(ABC, Generic[S]):
     def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
         if self._refusal is not None:
             raise self._refusal
-        rules = self._rules
-        size = len(records)
-        if size > rules.max_bytes:
-            raise RecordTooLarge(f"a batch of {size} bytes, at most {rules.max_bytes} are allowed")
-        header = validate_batch(records)
-        if header.base_offset or header.batch_length + 12 != size:
-            raise InvalidRecord(
-                f"one batch from base offset 0 is expected: base offset {header.base_offset}, "
-                f"batch of {header.size_bytes} bytes in {size}"
-            )
-        if rules.concern(header, now_ms):
-            records, header = rules.apply(records, header, now_ms)
+        records, header = accept(self._rules, records, now_ms)
         return self._append_checked(records, header, now_ms)
 
     def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
         if self._refusal is not None:
             raise self._refusal
-        records, header = yield from self._rules.applying(records, validate_batch(records), now_ms)
+        records, header = yield from accept_in_steps(self._rules, records, now_ms)
         if self._refusal is not None:
             raise self._refusal
         return self._append_checked(records, header, now_ms)
@@ -274,11 +269,11 @@ class AbstractLog(ABC, Generic[S]):
         """End the active segment and begin one at the log end offset."""
 
     @abstractmethod
-    def _appended(self, now_ms: int) -> Pending[None] | None:
+    def _appended(self, now_ms: int) -> Pending[Assigned | None] | None:
         """Something was appended: commit it, or say when it will be."""
 
     @abstractmethod
-    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+    def _durable_up_to(self, last_offset: int) -> Pending[Assigned | None] | None:
         """None if `last_offset` may be acknowledged now, else when it may."""
 
     def _roll_jitter_ms(self) -> int:

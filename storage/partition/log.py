@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Any
 
 from kbroker.pending import Pending
 from kbroker.protocol.records import CorruptRecord
@@ -30,7 +31,7 @@ from kbroker.storage.errors import (
     shortage,
 )
 from kbroker.storage.files import TEMPORARY_SUFFIX
-from kbroker.storage.interface import Slice, TimestampOffset
+from kbroker.storage.interface import Assigned, Slice, TimestampOffset
 from kbroker.storage.partition import leader_epochs
 from kbroker.storage.partition.abstract_log import AbstractLog
 from kbroker.storage.partition.cold_reads import ColdReads
@@ -63,7 +64,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
-        self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
+        self._waiters: list[tuple[int, Pending[Any]]] = []  # last offset, told when it is on disk
         self._unsynced = Unsynced()
         self._flush_scheduled = False
         self._told_short = False
@@ -94,6 +95,10 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._commits_at_once = not sync_commits and self._config.flush_messages == MAX_LONG
         if not sync_commits and self.high_watermark < self.log_end_offset:
             self._commit_up_to(self.log_end_offset)
+
+    @property
+    def shows_at_once(self) -> bool:
+        return not self._sync_commits
 
     @property
     def on_disk(self) -> bool:
@@ -164,7 +169,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             logger.warning("%s: no room for indexes: %s", self, error)
             self._unpersisted.append(ended)
 
-    def _appended(self, now_ms: int) -> Pending[None] | None:
+    def _appended(self, now_ms: int) -> Pending[Assigned | None] | None:
         if self._told_short:
             self._told_short = False
             logger.warning("%s takes records again", self)
@@ -177,13 +182,13 @@ class PartitionLog(AbstractLog[FileSegment]):
             return self._sync_up_to(self.log_end_offset - 1)
         return None
 
-    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+    def _durable_up_to(self, last_offset: int) -> Pending[Assigned | None] | None:
         if not self._sync_commits or last_offset < self.recovery_point:
             return None
         return self._sync_up_to(last_offset)
 
-    def _sync_up_to(self, last_offset: int) -> Pending[None]:
-        pending: Pending[None] = Pending()
+    def _sync_up_to(self, last_offset: int) -> Pending[Any]:
+        pending: Pending[Any] = Pending()
         self._waiters.append((last_offset, pending))
         self._context.flusher.request(self)
         return pending

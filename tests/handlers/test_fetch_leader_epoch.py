@@ -11,6 +11,10 @@ from kbroker.protocol.messages.fetch import (
     NodeEndpoint,
 )
 
+from .conftest import on_late_logs_too
+
+pytestmark = on_late_logs_too
+
 
 @pytest.fixture
 def fetch(cluster):

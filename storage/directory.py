@@ -252,7 +252,7 @@ class LogDirectory:
                 raise
             raise short from error
         try:
-            log.persist(complete=True)
+            log.complete()
         except Shortage:
             self._recovered[key] = log
             return cut_bytes
@@ -440,7 +440,7 @@ class LogDirectory:
             return
         try:
             yield log
-            log.persist(complete=True)
+            log.complete()
             self._checkpointer.remember(log)
         finally:
             log.release(StorageError(f"{key[0]}-{key[1]} is closed"))
@@ -585,7 +585,7 @@ class LogDirectory:
         for log in self._logs.values():
             if log.on_disk:
                 try:
-                    log.persist(complete=True)
+                    log.complete()
                 except Shortage as error:
                     logger.warning("%s cannot be closed cleanly: %s", log, error)
                     clean = False

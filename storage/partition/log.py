@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 from kbroker.pending import Pending
@@ -161,7 +162,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     def _write_derived(self, ended: FileSegment) -> None:
         """Write indexes and a snapshot; a shortage only delays them, as they can be made again."""
         try:
-            self._unsynced.add_paths(*ended.persist(complete=True))
+            self._unsynced.add_paths(*ended.complete())
             self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
         except OSError as error:
             if shortage(error, "") is None:
@@ -215,7 +216,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         if self.checkpoint_requested:
             self.checkpoint_requested = False
             try:
-                self.persist(complete=False)
+                self.persist()
             except Shortage as error:
                 logger.debug("%s: no room for a checkpoint: %s", self, error)
             except StorageError:
@@ -293,15 +294,25 @@ class PartitionLog(AbstractLog[FileSegment]):
     def changed_since_checkpoint(self) -> bool:
         return not self._ended and self.published_point < self.log_end_offset
 
-    def persist(self, *, complete: bool) -> None:
-        """Write indexes, a snapshot and the epochs. `complete`: the log is being closed."""
-        if self._ended or not self._segments:
+    def persist(self) -> None:
+        """Write indexes, a snapshot and the epochs, as far as the log has got."""
+        if self._segments:
+            self._persist(self._segments[-1].persist)
+
+    def complete(self) -> None:
+        """The same of a log that is being closed: opening it again needs nothing else."""
+        if self._segments:
+            self._persist(self._segments[-1].complete)
+
+    def _persist(self, active: Callable[[], list[str]]) -> None:
+        """`active` writes what follows from the active segment."""
+        if self._ended:
             return
         try:
             while self._unpersisted:
-                self._unsynced.add_paths(*self._unpersisted[0].persist(complete=True))
+                self._unsynced.add_paths(*self._unpersisted[0].complete())
                 del self._unpersisted[0]
-            self._unsynced.add_paths(*self._segments[-1].persist(complete=complete))
+            self._unsynced.add_paths(*active())
             if self.log_end_offset not in self._snapshots:
                 self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
                 bases = {segment.base_offset for segment in self._segments}
@@ -449,7 +460,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     def close(self) -> None:
         """Everything on disk, everything derived written: opening it again needs no scan."""
         if not self._ended:
-            self.persist(complete=True)
+            self.complete()
             job = self.begin_sync()
             if job is not None:
                 try:

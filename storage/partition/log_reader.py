@@ -125,7 +125,7 @@ class LogReader:
                 raise WouldBlock(segment.handle, size, position)
             if position < end:
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
-                return found or self._read_segment(segment, position, end, wanted, wait, exact=True)
+                return found or self._read_at(segment, position, end, wanted, wait)
         for segment in segments[index:]:
             last = segment is limit.segment
             end = limit.position if last else segment.size_bytes
@@ -135,7 +135,7 @@ class LogReader:
                 if unread and sendable and not loaded and size >= _RANGE_BYTES:
                     raise WouldBlock(segment.handle, size, position)
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
-                found = found or self._read_segment(segment, position, end, wanted, wait, exact=False)
+                found = found or self._read_behind(segment, position, end, wanted, wait)
                 if found is not None:
                     return found
             if segment.corrupt and offset < segment.corrupt[-1].next_offset:
@@ -177,39 +177,44 @@ class LogReader:
             logger.error("%s is wrong: kbroker verify --repair makes it again", segment.index.file.path)
         return False
 
-    def _read_segment(
-        self,
-        segment: FileSegment,
-        position: int,
-        end: int,
-        wanted: Wanted,
-        wait: bool,
-        *,
-        exact: bool,
+    def _read_at(self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool) -> Found:
+        """The batches from the one at `position` on, which holds the offset."""
+        if segment.corrupt:
+            end = self._before_damage(segment, position, end, wanted.offset)
+        size = min(max(wanted.max_bytes, BATCH_OVERHEAD), end - position)
+        buffer = self._read(segment, size, position, wait)
+        return self._whole_batches(segment, buffer, position, end, wanted, wait)
+
+    def _read_behind(
+        self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool
     ) -> Found | None:
-        """`exact`: the batch at `position` is the one; else batches before it may have to be passed over."""
-        offset, max_bytes, min_one, *_ = wanted
+        """The same, but batches from `position` on may have to be passed over first."""
+        offset, max_bytes, *_ = wanted
         whole_end = end
         while position < whole_end:
             if segment.corrupt:
                 end = self._before_damage(segment, position, whole_end, offset)
-            size = max_bytes if exact else max_bytes + _SEARCH_BYTES
-            size = min(max(size, BATCH_OVERHEAD), end - position)
+            size = min(max(max_bytes + _SEARCH_BYTES, BATCH_OVERHEAD), end - position)
             buffer = self._read(segment, size, position, wait)
-            if not exact:
-                passed = self._pass_over(segment, buffer, position, end, offset)
-                position += passed
-                if passed + BATCH_OVERHEAD > len(buffer):
-                    continue
-                buffer = memoryview(buffer)[passed:]
-            first = self._batch_size(segment, buffer, 0, position, end)
-            if first > max_bytes and not min_one:
-                return Found(memoryview(b""), offset)
-            if first > max_bytes or first > len(buffer):
-                buffer = self._read_whole(segment, first, position, wait)
-            stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
-            return self._found(segment, position, memoryview(buffer)[:stop], last)
+            passed = self._pass_over(segment, buffer, position, end, offset)
+            position += passed
+            if passed + BATCH_OVERHEAD <= len(buffer):
+                rest = memoryview(buffer)[passed:]
+                return self._whole_batches(segment, rest, position, end, wanted, wait)
         return None
+
+    def _whole_batches(
+        self, segment: FileSegment, buffer: Buffer, position: int, end: int, wanted: Wanted, wait: bool
+    ) -> Found:
+        """Those of a buffer that was read at `position`, up to max_bytes."""
+        offset, max_bytes, min_one, *_ = wanted
+        first = self._batch_size(segment, buffer, 0, position, end)
+        if first > max_bytes and not min_one:
+            return Found(memoryview(b""), offset)
+        if first > max_bytes or first > len(buffer):
+            buffer = self._read_whole(segment, first, position, wait)
+        stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
+        return self._found(segment, position, memoryview(buffer)[:stop], last)
 
     def _range(
         self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool

@@ -135,7 +135,7 @@ class Bench:
     def recovery(self, batch_bytes: int) -> None:
         directory, log = self._filled(batch_bytes)
         path, size = log.segments[0].file.path, log.size_bytes
-        log.persist(complete=True)
+        log.complete()
         kill(directory)
 
         def ours() -> float:

@@ -6,11 +6,12 @@ longer needs the result (its connection went away) abandons it: the owner's clea
 is ignored. An exception of a waiter's callback is logged and ends there: whoever settles several results
 settles them all.
 
-Three ways to wait, in the order of preference:
+Four ways to wait, in the order of preference:
 - `mapped(part, build)` and `join(parts, build)`: the value that `build` makes of one result or of several, at
   once if they are there. `mapped(..., otherwise=...)` makes a value of a failure as well.
+- `after(part, go_on, otherwise)`: the same where ``go_on`` may have to wait again.
 - `run(steps)`: a generator that waits in between with `yield from wait(result)`.
-- `Pending.then(callback)`: what the other two are made of.
+- `Pending.then(callback)`: what the others are made of.
 """
 
 from __future__ import annotations
@@ -193,6 +194,52 @@ class _Mapped(Pending[R]):
             self.fail(error)
         else:
             self.resolve(value)
+
+
+def after(
+    part: Pending[T],
+    go_on: Callable[[T], R | Pending[R]],
+    otherwise: Callable[[Exception], R],
+) -> Pending[R]:
+    """What ``go_on`` makes of the result, maybe later still; what ``otherwise`` makes of either's failure."""
+    waits_for: Pending[Any] = part
+
+    def abandoned() -> None:
+        waits_for.abandon()
+
+    result: Pending[R] = Pending(abandoned)
+
+    def failed(error: Exception) -> None:
+        try:
+            value = otherwise(error)
+        except Exception as worse:
+            result.fail(worse)
+        else:
+            result.resolve(value)
+
+    def arrived(settled: Pending[T]) -> None:
+        nonlocal waits_for
+        try:
+            value = go_on(settled.result())
+        except Exception as error:
+            failed(error)
+            return
+        if isinstance(value, Pending):
+            waits_for = value
+            value.then(ended)
+        else:
+            result.resolve(value)
+
+    def ended(settled: Pending[R]) -> None:
+        try:
+            value = settled.result()
+        except Exception as error:
+            failed(error)
+        else:
+            result.resolve(value)
+
+    part.then(arrived)
+    return result
 
 
 def _abandon(pendings: list[Pending[Any]]) -> None:

@@ -15,6 +15,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Records: TypeAlias = Buffer | Sequence[Buffer | Sized]  # Sized: something else that has the bytes
 
 ZERO_UUID: Final = bytes(16)
+RESERVED_UUIDS: Final = (ZERO_UUID, bytes(15) + b"\x01")  # none, and that of the metadata topic
 
 
 class ProtocolError(ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from kbroker.protocol.records import RecordError
@@ -30,7 +30,7 @@ from kbroker.storage.errors import (
     shortage,
 )
 from kbroker.storage.files import Files, OpenFile
-from kbroker.storage.interface import PartitionSize
+from kbroker.storage.interface import PartitionSize, WantedRead
 from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.partition.log_context import LogContext
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
@@ -95,7 +95,6 @@ class LogDirectory:
             fsync,
             lambda paths, delay_ms: self._removal.add(paths, self._now_ms + delay_ms),
             self._checkpointer.log_start_moved,
-            self._checkpointer.write,
         )
         self._partitions: dict[Key, None] = {}  # that have a directory, but are not open
         self._damage: dict[Key, dict[int, list[Damage]]] = {}  # that recovery found, by segment
@@ -253,7 +252,7 @@ class LogDirectory:
                 raise
             raise short from error
         try:
-            log.persist(complete=True)
+            log.complete()
         except Shortage:
             self._recovered[key] = log
             return cut_bytes
@@ -441,7 +440,7 @@ class LogDirectory:
             return
         try:
             yield log
-            log.persist(complete=True)
+            log.complete()
             self._checkpointer.remember(log)
         finally:
             log.release(StorageError(f"{key[0]}-{key[1]} is closed"))
@@ -488,13 +487,12 @@ class LogDirectory:
     def partitions(self) -> list[Key]:
         return [*self._partitions, *(key for key, log in self._logs.items() if log.on_disk)]
 
-    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
-        """The topic id that a partition on disk belongs to; None: there is none, or it does not say."""
-        key = (topic, partition)
-        log = self._logs.get(key)
-        if log is not None:
-            return log.topic_id
-        return (self._topic_id_in(self._path_of(key)) or None) if key in self._partitions else None
+    @property
+    def judges_transactions(self) -> bool:
+        return False
+
+    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+        return None  # what is cold is found out, and loaded, by each read
 
     def sizes(self) -> Iterator[PartitionSize]:
         for key in self._partitions:
@@ -587,7 +585,7 @@ class LogDirectory:
         for log in self._logs.values():
             if log.on_disk:
                 try:
-                    log.persist(complete=True)
+                    log.complete()
                 except Shortage as error:
                     logger.warning("%s cannot be closed cleanly: %s", log, error)
                     clean = False

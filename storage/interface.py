@@ -8,7 +8,7 @@ Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_water
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from kbroker.pending import Pending
@@ -22,13 +22,24 @@ if TYPE_CHECKING:
 Buffer = bytes | bytearray | memoryview
 
 
-class Appended(NamedTuple):
+class Assigned(NamedTuple):
+    """What a log knows of a batch once it has given it offsets."""
+
     base_offset: int
     last_offset: int
     log_append_time_ms: int  # -1: the timestamps are the producer's (CreateTime)
     log_start_offset: int
+
+
+class Appended(NamedTuple):
+    base_offset: int  # -1: the batch has its place behind all before it, but its offsets are not known yet
+    last_offset: int
+    log_append_time_ms: int  # -1: the timestamps are the producer's (CreateTime)
+    log_start_offset: int
     duplicate: bool  # the batch was there already: base_offset and last_offset are those of the first time
-    durable: Pending[None] | None  # None: may be acknowledged now; else when resolved, never when failed
+    # None: may be acknowledged now; else when resolved, never when failed. Offsets that were not known come
+    # with it; what is not known either until then, such as a sequence number out of order, fails it.
+    durable: Pending[Assigned | None] | None
 
 
 class AbortedTransaction(NamedTuple):
@@ -114,35 +125,32 @@ class Log(Protocol):
     def last_stable_offset(self) -> int: ...
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def shows_at_once(self) -> bool:
+        """Whether what is appended lies below the high watermark when the append returns."""
+        ...
+
+    def refresh(self) -> Pending[None] | None:
+        """Let offsets, epochs and producers be what they are now; None: they are.
+
+        Whoever answers with them asks for this first. A log that others append to knows them only by asking.
+        """
+        ...
 
     def set_leader_epoch(self, leader_epoch: int) -> None:
         """The epoch that the next appended batches carry; never below an earlier one."""
         ...
 
-    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
-        """Validate, give offsets to and append one or more v2 batches.
+    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
+        """Validate, give offsets to and append one v2 batch of a client.
 
         Patches `records` in place and keeps nothing of it. Raises TakesLong, and nothing has happened, if
         `append_in_steps` is the way.
-        `client=False`: appended by the broker itself, where a control batch is allowed.
         """
         ...
 
     def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
         """The same for one batch that takes long to look into; `records` must stay as they are meanwhile."""
-        ...
-
-    @property
-    def takes_runs(self) -> bool:
-        """Whether `append_run` is worth trying."""
-        ...
-
-    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
-        """Append batches that came together, each as `append_as_leader` would, but in one write.
-
-        Returns their base offsets. None: nothing has happened, they are to be appended one by one. That is so
-        if any of them is not usual: refused, changed, a duplicate, or too much for the segment or the disk.
-        """
         ...
 
     def append_control(
@@ -189,26 +197,21 @@ class Log(Protocol):
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset: ...
 
-    def delete_records_before(self, offset: int) -> int:
+    def delete_records_before(self, offset: int) -> int | Pending[int]:
         """Raise the log start offset to `offset`, at most to the high watermark; returns the log start."""
         ...
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds an offset at or above `offset`."""
-        ...
-
-    def producers(self) -> list[ProducerState]: ...
+    def producers(self) -> list[ProducerState] | Pending[list[ProducerState]]: ...
 
     def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this producer, at this epoch, has an open transaction in this log."""
+        """Whether this producer, at this epoch, has an open transaction in this log.
+
+        What was appended counts, whether it has its offsets yet or not; so it does for `has_batches_of`.
+        """
         ...
 
     def has_batches_of(self, producer_id: int) -> bool:
         """Whether there are batches of this producer, at its last epoch, to compare sequences with."""
-        ...
-
-    def flush(self) -> Pending[None]:
-        """Everything appended so far, on disk."""
         ...
 
     def close(self) -> None: ...
@@ -220,6 +223,30 @@ class Log(Protocol):
         Returns the function that ends it. A callback must not raise.
         """
         ...
+
+
+class LocalLog(Log, Protocol):
+    """A log on this machine: it gives offsets when it is called, and knows all that is known of it."""
+
+    def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
+        """Append batches that came together, each as `append_as_leader` would, but in one write.
+
+        Returns their base offsets. None: nothing has happened, they are to be appended one by one. That is so
+        if any of them is not usual: refused, changed, a duplicate, or too much for the segment or the disk.
+        """
+        ...
+
+    def flush(self) -> Pending[None]:
+        """Everything appended so far, on disk."""
+        ...
+
+
+class WantedRead(NamedTuple):
+    """One partition of a Fetch."""
+
+    log: Log
+    offset: int
+    max_bytes: int
 
 
 class PartitionSize(NamedTuple):
@@ -244,6 +271,18 @@ class Directory(Protocol):
 
     def log(self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int) -> Log:
         """The log of a partition, made or opened at first use, then always the same object."""
+        ...
+
+    @property
+    def judges_transactions(self) -> bool:
+        """Whether a log itself admits transactional batches: the coordinator is then not asked before."""
+        ...
+
+    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> Pending[None] | None:
+        """Get at once what the reads of one Fetch need, up to `max_bytes`; None: they may begin.
+
+        What cannot be got is no failure here but of the read that needs it.
+        """
         ...
 
     def hold_appends(self, reason: StorageError | None) -> None:

@@ -6,19 +6,17 @@ The behaviour is the file-backed log's, segments and retention included; appende
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kbroker.pending import Pending
-from kbroker.protocol.records import batch_size_at, iter_records, read_header
+from kbroker.protocol.records import iter_records, read_header
 from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
-from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset
+from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset, WantedRead
 from kbroker.storage.partition.abstract_log import AbstractLog
-from kbroker.storage.partition.leader_epochs import LeaderEpochs
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
-from kbroker.storage.partition.producer_state import ProducerStates
 from kbroker.storage.partition.transaction_index import AbortedEntry
 from kbroker.storage.segments.segment import Segment
 
@@ -157,39 +155,6 @@ class MemoryLog(AbstractLog[MemorySegment]):
         newest = max((segment.max_timestamp for segment in self._segments), default=-1)
         return self.offset_for_timestamp(newest) if newest >= 0 else None
 
-    def truncate_to(self, offset: int) -> None:
-        if self._refusal is not None:
-            self._check_readable()
-        kept = [batch for batch, last in self._batches_from(self._segments[0].base_offset) if last < offset]
-        if offset >= self.log_end_offset:
-            return
-        start = min(self.log_start_offset, offset)
-        epochs = LeaderEpochs(self._epochs.entries())
-        bases = [segment.base_offset for segment in self._segments if segment.base_offset <= offset]
-        self._segments = [MemorySegment(bases[0] if bases else offset, 0)]
-        self._producers = ProducerStates()
-        self.log_end_offset = self._segments[0].base_offset
-        for data in kept:
-            header = read_header(data)
-            batch = memoryview(data)
-            if len(bases) > 1 and header.base_offset >= bases[1]:
-                del bases[0]
-                self._segments.append(MemorySegment(bases[0], 0))
-            self._segments[-1].append(
-                batch, batch_size_at(batch, 0), header.last_offset, header.max_timestamp
-            )
-            self._learn(batch, header, header.base_offset, header.last_offset)
-            self.log_end_offset = header.next_offset
-        if len(bases) > 1:  # the last segment is left, empty
-            self._segments.append(MemorySegment(bases[-1], 0))
-        self.log_start_offset = start
-        self.log_end_offset = max(self.log_end_offset, start)
-        if self.first_dirty_offset is not None:
-            self.first_dirty_offset = min(self.first_dirty_offset, self.log_end_offset)
-        epochs.truncate_from_end(self.log_end_offset)
-        self._epochs = epochs
-        self._commit_up_to(self.log_end_offset)
-
     def flush(self) -> Pending[None]:
         return _DONE
 
@@ -206,6 +171,7 @@ class MemoryDirectory:
 
     path = "memory"
     clean_start = True
+    judges_transactions = False
 
     def __init__(self, *, now_ms: int = 0, settings: DirectoryConfig | None = None) -> None:
         self.config_source: Callable[[str], LogConfig | None] | None = None
@@ -250,6 +216,9 @@ class MemoryDirectory:
 
     def forget(self, topic: str, partition: int) -> None:
         pass
+
+    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+        return None
 
     def sizes(self) -> Iterator[PartitionSize]:
         for (topic, partition), log in self._logs.items():

@@ -87,6 +87,7 @@ class Control:
         records: list[dict[str, Any]] = []
         for partition in range(found.partitions):
             log = self._server.broker.log(found, partition)
+            await settled(log.refresh())
             offset = log.log_start_offset
             while offset < log.high_watermark:
                 part = await settled(log.read(offset, 1 << 20))

@@ -11,13 +11,15 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kbroker.errors import error_code
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.storage.errors import StorageError
+from kbroker.storage.interface import WantedRead
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ class Fetching:
         self._unwatch: list[Callable[[], None]] = []
         self._watched_bytes = 0
         self._woken = False
+        self._waits = False  # for a log to change: no attempt is under way
 
     def start(self) -> list[PartitionRead] | Pending[list[PartitionRead]]:
         if self._attempt():
@@ -107,7 +110,37 @@ class Fetching:
         self._failed = False
         most = _UNREAD_BYTES if self._unread else max(budget.available // _LARGEST_PART, _LEAST_BYTES)
         self._limit = min(self._max_bytes, most)
+        prepared = self._broker.logs.prepare_reads(self._wanted(), self._limit)
+        if prepared is not None:
+            self._hold_until(prepared)
+            return False
         return self._go_on(0)
+
+    def _wanted(self) -> Iterator[WantedRead]:
+        """What the reads are of, as far as there are logs to read."""
+        for asked in self._asked:
+            topic = self._topic(asked)
+            if topic is None:
+                continue
+            try:
+                log = self._broker.log(topic, asked.partition)
+            except (ApiError, StorageError):
+                continue  # so does the read, which tells the client
+            yield WantedRead(log, asked.fetch_offset, asked.max_bytes)
+
+    def _hold_until(self, prepared: Pending[None]) -> None:
+        """The budget is held for what comes; the reads follow."""
+        budget = self._broker.budget
+        held = 0 if self._unread else self._limit
+        budget.take(held)
+        self._become_pending()
+
+        def go_on(_: Pending[None]) -> None:
+            budget.give_back(held)
+            if self._result is not None and not self._result.abandoned:
+                self._resume(0)
+
+        prepared.then(go_on)
 
     def _budget_granted(self) -> None:
         self._withdraw = None
@@ -140,13 +173,16 @@ class Fetching:
         self._wait()
         return False
 
-    def _begin(self, asked: FetchedPartition) -> PartitionRead:
+    def _topic(self, asked: FetchedPartition) -> Topic | None:
         topics = self._broker.topics
-        by_id = isinstance(asked.topic, bytes)
-        topic = topics.get_by_id(asked.topic) if isinstance(asked.topic, bytes) else topics.get(asked.topic)
+        return topics.get_by_id(asked.topic) if isinstance(asked.topic, bytes) else topics.get(asked.topic)
+
+    def _begin(self, asked: FetchedPartition) -> PartitionRead:
+        topic = self._topic(asked)
         read = PartitionRead(asked, topic)
         try:
             if topic is None:
+                by_id = isinstance(asked.topic, bytes)
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             log = self._broker.log(topic, asked.partition)
             if asked.current_leader_epoch >= 0:
@@ -237,6 +273,7 @@ class Fetching:
         self._unwatch = [log.watch(self._wake) for log in self._watched]
         self._reads = []
         self._woken = False
+        self._waits = True
         if self._cancel_deadline is None:
             self._cancel_deadline = self._broker.scheduler.after(self._max_wait_ms, self._deadline)
 
@@ -247,7 +284,7 @@ class Fetching:
             self._broker.scheduler.soon(self._look)
 
     def _look(self) -> None:
-        if self._result is None or self._result.done:
+        if not self._waits:
             return
         self._woken = False
         readable = sum(log.size_bytes for log in self._watched) - self._watched_bytes
@@ -257,8 +294,8 @@ class Fetching:
         self._again()
 
     def _deadline(self) -> None:
-        self._final = True
-        if self._result is not None and not self._result.done:
+        self._final = True  # for an attempt that is under way, too
+        if self._waits:
             self._again()
 
     def _again(self) -> None:
@@ -283,6 +320,7 @@ class Fetching:
             self._result.fail(error)
 
     def _stop_watching(self) -> None:
+        self._waits = False
         for unwatch in self._unwatch:
             unwatch()
         self._watched, self._unwatch = [], []

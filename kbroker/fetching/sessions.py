@@ -19,6 +19,7 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class FetchSessions:
 
     def begin(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
         """What this request asks for. Raises ApiError when its session is not what it thinks."""
-        uses_topic_ids = version >= 13
+        uses_topic_ids = version >= topic_ids.FETCH_SINCE
         # A partition that is named twice is asked for once, as the last one says.
         asked = list(
             {(each.topic, each.partition): each for each in _partitions(request, uses_topic_ids)}.values()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.pending import Pending, after, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -17,14 +18,17 @@ from kbroker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kbroker.requests.long_requests import Steps, each
+from kbroker.requests.long_requests import Steps, each_of, lazily
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.storage.interface import Log
 
 _HIGH_WATERMARK = -1
 _NO_OFFSET = -1
+
+Part = DeleteRecordsPartitionResult | Pending[DeleteRecordsPartitionResult]
 
 
 def handle(
@@ -35,25 +39,38 @@ def handle(
         for partition in topic.partitions:
             offsets.setdefault(topic.name, {})[partition.partition_index] = partition.offset
         yield None
-    results = []
-    for name, partitions in offsets.items():
-        deleted = yield from each(partitions.items(), partial(_delete, broker, name))
-        results.append(DeleteRecordsTopicResult(name=name, partitions=deleted))
-    return DeleteRecordsResponse(topics=results)
+    found = yield from each_of(
+        ((name, partitions.items()) for name, partitions in offsets.items()), partial(_look_up, broker)
+    )
+    return DeleteRecordsResponse(topics=lazily(found, lambda of: DeleteRecordsTopicResult(*of)))
 
 
-def _delete(broker: Broker, topic: str, asked: tuple[int, int]) -> DeleteRecordsPartitionResult:
+def _look_up(broker: Broker, topic: str, asked: tuple[int, int]) -> Part:
     partition, offset = asked
+    failed = partial(_failed, partition)
     try:
         log = broker.find_log(topic, partition)
         if log.config.cleanup_policy == {"compact"}:
             raise ApiError(ErrorCode.POLICY_VIOLATION)
-        if offset == _HIGH_WATERMARK:
-            offset = log.high_watermark
-        if not 0 <= offset <= log.high_watermark:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        low_watermark = log.delete_records_before(offset)
+        refreshed = log.refresh()
+        if refreshed is None:
+            return _delete(log, partition, offset)
     except Exception as error:
-        code, _ = describe(error)
-        return DeleteRecordsPartitionResult(partition, _NO_OFFSET, code)
-    return DeleteRecordsPartitionResult(partition, low_watermark)
+        return failed(error)
+    return after(refreshed, lambda _: _delete(log, partition, offset), otherwise=failed)
+
+
+def _delete(log: Log, partition: int, offset: int) -> Part:
+    if offset == _HIGH_WATERMARK:
+        offset = log.high_watermark
+    if not 0 <= offset <= log.high_watermark:
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return mapped(
+        log.delete_records_before(offset),
+        lambda low_watermark: DeleteRecordsPartitionResult(partition, low_watermark),
+        otherwise=partial(_failed, partition),
+    )
+
+
+def _failed(partition: int, error: Exception) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition, _NO_OFFSET, describe(error)[0])

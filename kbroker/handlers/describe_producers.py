@@ -6,49 +6,58 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.pending import Pending, after, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
-    ProducerState,
     TopicResponse,
 )
-from kbroker.requests.long_requests import lazily
+from kbroker.protocol.messages.describe_producers import ProducerState as DescribedProducer
+from kbroker.requests.long_requests import Steps, each_of, lazily
 from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.storage.interface import Log, ProducerState
 
 
 def handle(
     broker: Broker, request: DescribeProducersRequest, context: RequestContext
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=lazily(
-            request.topics,
-            lambda topic: TopicResponse(
-                topic.name,
-                lazily(topic.partition_indexes, partial(_producers, broker, topic.name)),
-            ),
-        )
+) -> Steps[DescribeProducersResponse]:
+    found = yield from each_of(
+        ((topic.name, topic.partition_indexes) for topic in request.topics), partial(_look_up, broker)
     )
+    return DescribeProducersResponse(topics=lazily(found, lambda of: TopicResponse(*of)))
 
 
-def _producers(broker: Broker, topic: str, partition: int) -> PartitionResponse:
+def _look_up(broker: Broker, topic: str, partition: int) -> PartitionResponse | Pending[PartitionResponse]:
+    failed = partial(_failed, partition)
     try:
         check_name(topic)
         if broker.topics.get(topic) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic}.")
-        states = broker.find_log(topic, partition).producers()
+        log = broker.find_log(topic, partition)
+        refreshed = log.refresh()
+        if refreshed is None:
+            return _producers(log, partition)
     except Exception as error:
-        return PartitionResponse(partition, *describe(error))
+        return failed(error)
+    return after(refreshed, lambda _: _producers(log, partition), otherwise=failed)
+
+
+def _producers(log: Log, partition: int) -> PartitionResponse | Pending[PartitionResponse]:
+    return mapped(log.producers(), partial(_described, partition), otherwise=partial(_failed, partition))
+
+
+def _described(partition: int, states: list[ProducerState]) -> PartitionResponse:
     return PartitionResponse(
         partition,
         active_producers=lazily(
             states,
-            lambda state: ProducerState(
+            lambda state: DescribedProducer(
                 state.producer_id,
                 state.producer_epoch,
                 state.last_sequence,
@@ -58,3 +67,7 @@ def _producers(broker: Broker, topic: str, partition: int) -> PartitionResponse:
             ),
         ),
     )
+
+
+def _failed(partition: int, error: Exception) -> PartitionResponse:
+    return PartitionResponse(partition, *describe(error))

@@ -12,10 +12,11 @@ list: up to so many offsets at or below the timestamp's, in falling order.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, join
+from kbroker.pending import Pending, after, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -83,22 +84,31 @@ def _look_up(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
         log = broker.find_log(name, asked.partition_index)
         leader_epochs.check(asked.current_leader_epoch, log.leader_epoch)
+        refreshed = log.refresh()
+    except Exception as error:
+        return _failed(asked, error)
+    if refreshed is None:
+        return _look_into(log, request, version, asked)
+    return after(
+        refreshed,
+        lambda _: _look_into(log, request, version, asked),
+        otherwise=partial(_failed, asked),
+    )
+
+
+def _look_into(log: Log, request: ListOffsetsRequest, version: int, asked: ListOffsetsPartition) -> Part:
+    try:
         end_offset = _end_offset(log, request)
         found = _find(log, asked.timestamp, end_offset)
     except Exception as error:
         return _failed(asked, error)
     if not isinstance(found, Pending):
         return _answer(log, asked, found, end_offset, version)
-    answer: Pending[ListOffsetsPartitionResponse] = Pending(found.abandon)
-
-    def arrived(settled: Pending[Found]) -> None:
-        try:
-            answer.resolve(_answer(log, asked, settled.result(), end_offset, version))
-        except Exception as error:
-            answer.resolve(_failed(asked, error))
-
-    found.then(arrived)
-    return answer
+    return after(
+        found,
+        lambda found: _answer(log, asked, found, end_offset, version),
+        otherwise=partial(_failed, asked),
+    )
 
 
 def _end_offset(log: Log, request: ListOffsetsRequest) -> int:

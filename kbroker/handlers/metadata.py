@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
 from kbroker.pending import Pending, join
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.metadata import (
     MetadataRequest,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kbroker.topics.registry import Topic
 
 _NO_ID = bytes(16)
-_FIRST_WITH_TOPIC_IDS = 10
 _FIRST_BY_TOPIC_ID = 12
 
 
@@ -39,7 +39,7 @@ def handle(
     broker: Broker, request: MetadataRequest, context: RequestContext
 ) -> Steps[MetadataResponse | Pending[MetadataResponse]]:
     asked = request.topics
-    if asked is not None and context.api_version >= _FIRST_WITH_TOPIC_IDS:
+    if asked is not None and context.api_version >= topic_ids.METADATA_SINCE:
         by_id_too_early = context.api_version < _FIRST_BY_TOPIC_ID and any(
             topic.name is None or topic.topic_id != _NO_ID for topic in asked
         )

@@ -16,6 +16,7 @@ from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
 from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.errors import describe
 from kbroker.pending import mapped, wait
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kbroker.pending import Pending
     from kbroker.requests.context import RequestContext
 
-_FIRST_WITH_TOPIC_IDS = 10
 _NONE = ErrorCode.NONE
 _AT_ONCE = 500  # partitions of one commit that keep others waiting
 
@@ -66,7 +66,7 @@ def _commit(broker: Broker, request: OffsetCommitRequest, version: int) -> Commi
 
 
 def _new_offsets(broker: Broker, request: OffsetCommitRequest, version: int) -> Iterator[NewOffset]:
-    by_id = version >= _FIRST_WITH_TOPIC_IDS
+    by_id = version >= topic_ids.OFFSET_COMMIT_SINCE
     for topic in request.topics:
         if by_id:
             found = broker.topics.get_by_id(topic.topic_id)
@@ -104,7 +104,7 @@ def refuse(
 
 def _answer(request: OffsetCommitRequest, version: int, errors: CommitErrors) -> OffsetCommitResponse:
     codes: _Codes = {partition: describe(error)[0] for partition, error in errors.items()}
-    if version >= _FIRST_WITH_TOPIC_IDS:
+    if version >= topic_ids.OFFSET_COMMIT_SINCE:
         for topic in request.topics:
             if not topic.name:
                 codes.update((("", p.partition_index), ErrorCode.UNKNOWN_TOPIC_ID) for p in topic.partitions)

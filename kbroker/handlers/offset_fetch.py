@@ -15,6 +15,7 @@ from kbroker.coordinators.groups.offsets.manager import FetchResults
 from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from kbroker.errors import describe
 from kbroker.pending import Pending, join, mapped
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_GROUP_ERROR = 2
 _FIRST_WITH_GROUPS = 8
-_FIRST_WITH_TOPIC_IDS = 10
 _NO_OFFSET = -1
 
 
@@ -77,7 +77,7 @@ def _fetch(
     broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> Steps[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]]:
     yield None
-    by_id = context.api_version >= _FIRST_WITH_TOPIC_IDS
+    by_id = context.api_version >= topic_ids.OFFSET_FETCH_SINCE
     topics = group.topics
     if topics is not None and by_id:
         for topic in topics:

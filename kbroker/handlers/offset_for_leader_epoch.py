@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.pending import Pending, mapped
 from kbroker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -19,33 +20,39 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from kbroker.requests.long_requests import lazily
+from kbroker.requests.long_requests import Steps, each_of, lazily
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.storage.interface import Log
 
 
 def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=lazily(
-            request.topics,
-            lambda topic: OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=lazily(topic.partitions, partial(_end_offset, broker, topic.topic)),
-            ),
-        )
+) -> Steps[OffsetForLeaderEpochResponse]:
+    found = yield from each_of(
+        ((topic.topic, topic.partitions) for topic in request.topics), partial(_look_up, broker)
     )
+    return OffsetForLeaderEpochResponse(topics=lazily(found, lambda of: OffsetForLeaderTopicResult(*of)))
 
 
-def _end_offset(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _look_up(
+    broker: Broker, topic: str, asked: OffsetForLeaderPartition
+) -> EpochEndOffset | Pending[EpochEndOffset]:
     try:
         log = broker.find_log(topic, asked.partition)
         leader_epochs.check(asked.current_leader_epoch, log.leader_epoch)
-        end = leader_epochs.end_offset(log, asked.leader_epoch)
+        return mapped(log.refresh(), lambda _: _end_offset(log, asked), otherwise=partial(_failed, asked))
     except Exception as error:
-        return EpochEndOffset(partition=asked.partition, error_code=describe(error)[0])
+        return _failed(asked, error)
+
+
+def _end_offset(log: Log, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    end = leader_epochs.end_offset(log, asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=end.leader_epoch, end_offset=end.end_offset)
+
+
+def _failed(asked: OffsetForLeaderPartition, error: Exception) -> EpochEndOffset:
+    return EpochEndOffset(partition=asked.partition, error_code=describe(error)[0])

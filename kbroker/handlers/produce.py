@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from kbroker.pending import Pending, join, wait
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -21,7 +22,14 @@ from kbroker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kbroker.protocol.records import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
-from kbroker.protocol.records.batch import CODEC_MASK, MAGIC, batch_size_at, magic_at
+from kbroker.protocol.records.batch import (
+    CODEC_MASK,
+    LOW_ATTRIBUTES_POSITION,
+    MAGIC,
+    MAGIC_POSITION,
+    batch_size_at,
+    magic_at,
+)
 from kbroker.protocol.records.compression import ZSTD
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord, UnsupportedCompression
 from kbroker.requests.answers import BadRequest, Unassigned
@@ -41,8 +49,6 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_ZSTD = 7
-_MAGIC = 16  # where a batch of any format says which it is
-_ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
 _AT_ONCE = 128  # partitions of one request that keep others waiting
@@ -194,7 +200,7 @@ def _appending(
     waiting: list[Pending[None] | None] = []
     failure: Exception | None = None
     for topic_data in request.topic_data:
-        if version >= 13:
+        if version >= topic_ids.PRODUCE_SINCE:
             topic = broker.topics.get_by_id(topic_data.topic_id)
         else:
             topic = broker.topics.get(topic_data.name)
@@ -223,7 +229,7 @@ def _appending(
             result = appended_at(data.index, appended)
             results.append(result)
             if appended.durable is not None:
-                waiting.append(when_durable(appended.durable, result))
+                waiting.append(when_durable(appended.durable, result, log))
             yield None
         yield None
     if acks == 0:
@@ -252,7 +258,11 @@ def _log(broker: Broker, topic: Topic | None, name: str, partition: int, version
     if topic is None:
         if name in INTERNAL_TOPICS:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if version >= 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_ID
+            if version >= topic_ids.PRODUCE_SINCE
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
     return broker.log(topic, partition)
 
 
@@ -265,7 +275,7 @@ def _batch(records: memoryview, version: int) -> memoryview:
     size = _whole_batch(records)
     if size == 0:
         raise InvalidRecord("a partition without a batch")
-    if size == len(records) and version >= _FIRST_WITH_ZSTD and records[_MAGIC] == MAGIC:
+    if size == len(records) and version >= _FIRST_WITH_ZSTD and records[MAGIC_POSITION] == MAGIC:
         return records
     if magic_at(records) != MAGIC:
         raise InvalidRecord(f"version {version} carries batches of format 2 only")
@@ -273,18 +283,18 @@ def _batch(records: memoryview, version: int) -> memoryview:
         if _whole_batch(records[size:]):
             raise InvalidRecord("more than one batch for a partition")
         records = records[:size]
-    if version < _FIRST_WITH_ZSTD and records[_ATTRIBUTES] & CODEC_MASK == ZSTD:
+    if version < _FIRST_WITH_ZSTD and records[LOW_ATTRIBUTES_POSITION] & CODEC_MASK == ZSTD:
         raise UnsupportedCompression("zstd needs Produce version 7")
     return records
 
 
 def _whole_batch(data: memoryview) -> int:
     """The size of the batch at the start; 0 if there is none, or only a part of one."""
-    if len(data) <= _MAGIC:
+    if len(data) <= MAGIC_POSITION:
         return 0
     size = batch_size_at(data, 0)
     if size < _LEAST_BATCH_BYTES:
         raise CorruptRecord(f"a batch of {size} bytes")
-    if data[_MAGIC] > MAGIC:
-        raise CorruptRecord(f"a batch of format {data[_MAGIC]}")
+    if data[MAGIC_POSITION] > MAGIC:
+        raise CorruptRecord(f"a batch of format {data[MAGIC_POSITION]}")
     return size if size <= len(data) else 0

@@ -23,6 +23,7 @@ from kbroker.requests.long_requests import Steps
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.storage.interface import Assigned
 
 
 def handle(
@@ -78,7 +79,7 @@ def _append(
         return None
     settled: Pending[None] = Pending()
 
-    def durable(flush: Pending[None]) -> None:
+    def durable(flush: Pending[Assigned | None]) -> None:
         try:
             flush.result()
         except Exception as error:

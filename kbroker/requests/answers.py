@@ -23,7 +23,7 @@ class BadRequest(Exception):
 
 
 class Unassigned(Pending[T]):
-    """The answer to a Produce that has not been given its offsets yet."""
+    """The answer to a Produce whose batches have no place in their logs yet."""
 
     __slots__ = ()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+K = TypeVar("K")
 Steps = Generator[Pending[Any] | None, None, T]
 
 _AT_ONCE_SECONDS = 0.002
@@ -148,6 +149,28 @@ def each(items: Iterable[T], function: Callable[[T], R]) -> Steps[list[R]]:
         results.append(function(item))
         yield None
     return results
+
+
+def each_of(
+    groups: Iterable[tuple[K, Iterable[T]]], function: Callable[[K, T], R | Pending[R]]
+) -> Steps[list[tuple[K, list[R]]]]:
+    """The function of every item of every group. Results that come later are waited for at the end."""
+    found: list[tuple[K, list[R]]] = []
+    later: list[tuple[list[Any], int]] = []
+    for key, items in groups:
+        results: list[Any] = []
+        found.append((key, results))
+        for item in items:
+            result = function(key, item)
+            if isinstance(result, Pending):
+                later.append((results, len(results)))
+            results.append(result)
+            yield None
+        yield None
+    for results, index in later:
+        results[index] = yield from wait(results[index])
+        yield None
+    return found
 
 
 class _Lazy(Sequence[R]):

@@ -9,7 +9,7 @@ from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord
 from kbroker.storage.errors import InvalidTimestamp, LogDeleted, ProducerError
-from kbroker.storage.interface import Appended, Log
+from kbroker.storage.interface import Appended, Assigned, Log
 
 # As in Kafka: the log start is told with these refusals only, and of what the producer or the transaction is
 # about, only INVALID_TXN_STATE is explained.
@@ -27,20 +27,41 @@ def appended_at(partition: int, appended: Appended) -> PartitionProduceResponse:
     )
 
 
-def when_durable(durable: Pending[None], result: PartitionProduceResponse) -> Pending[None]:
-    """Settles when the disk has it; a failure becomes the partition's error."""
+def when_durable(
+    durable: Pending[Assigned | None], result: PartitionProduceResponse, log: Log
+) -> Pending[None]:
+    """Settles when the batch may be acknowledged, or may not: then the result says so.
+
+    Offsets that the log has given meanwhile are in it, too.
+    """
     settled: Pending[None] = Pending()
 
-    def done(flush: Pending[None]) -> None:
+    def done(acknowledged: Pending[Assigned | None]) -> None:
         try:
-            flush.result()
+            assigned = acknowledged.result()
         except Exception as error:
-            code, message = describe(error)
-            result.error_code, result.error_message, result.base_offset = code, message, -1
+            _refuse(result, error, log)
+        else:
+            if assigned is not None:
+                result.base_offset = assigned.base_offset
+                result.log_append_time_ms = assigned.log_append_time_ms
+                result.log_start_offset = assigned.log_start_offset
         settled.resolve(None)
 
     durable.then(done)
     return settled
+
+
+def _refuse(result: PartitionProduceResponse, error: Exception, log: Log) -> None:
+    """Make the result of a batch that was to be acknowledged a refusal."""
+    if result.base_offset < 0:  # the log had not judged it yet
+        refusal = refused(result.index, error, log)
+        result.log_append_time_ms, result.log_start_offset = -1, refusal.log_start_offset
+        result.record_errors = refusal.record_errors
+        result.error_code, result.error_message = refusal.error_code, refusal.error_message
+    else:
+        result.error_code, result.error_message = describe(error)
+        result.base_offset = -1
 
 
 def refused(partition: int, error: BaseException, judge: Log | None = None) -> PartitionProduceResponse:

@@ -17,13 +17,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Never
+from typing import TYPE_CHECKING, NamedTuple, Never, cast
 
 from kbroker.pending import Pending, mapped
+from kbroker.protocol import topic_ids
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
-from kbroker.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from kbroker.protocol.records.batch import LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT
+from kbroker.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kbroker.protocol.records.batch import (
+    LENGTH_MAGIC_ATTRIBUTES,
+    LOG_OVERHEAD,
+    LOW_ATTRIBUTES_POSITION,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+)
 from kbroker.protocol.records.codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
 from kbroker.protocol.wire import finish_uvarint, uvarint
@@ -35,20 +46,18 @@ from kbroker.storage.interface import TakesLong
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.request import Request
+    from kbroker.storage.interface import LocalLog
 
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
-_FIRST_WITH_TOPIC_IDS = 13
 _MOST_LANES = 128  # of a connection
 _MOST_SHAPE_BYTES = 512  # what is remembered of a request, names of client and topic among it
 _PATIENCE = 16  # so many requests in a row without a lane make it look whether to begin anew
 _SHAPE = 8  # of a frame: behind API key, version and correlation id
 _LONGEST_RUN = 64  # far below what one write takes (IOV_MAX)
 _LEAST_BYTES = 64  # of a length and a batch
-_ATTRIBUTES = 22  # the lower byte of a batch's attributes
 _NO_TAGS = bytes(3)  # behind a flexible request's batch: of the partition, the topic and the request
 _LENGTH = struct.Struct(">i")
-_BATCH = struct.Struct(">8xi4xb4xh")  # of a batch: its length, magic and attributes
 _OFFSETS = struct.Struct(">qqq")  # of an answer: base offset, append time, log start
 _RECOGNISABLE = (0x1122334455667788, 0x2233445566778899, 0x33445566778899AA)
 
@@ -97,7 +106,7 @@ class RepeatedProduces:
             return _frame(lane, correlation_id, refused(lane.partition, error, log))
         if appended.durable is not None:
             result = appended_at(lane.partition, appended)
-            durable = mapped(when_durable(appended.durable, result), lambda _: result)
+            durable = mapped(when_durable(appended.durable, result, log), lambda _: result)
             if isinstance(durable, Pending):
                 return Deferred(_RepeatedProduce(lane, correlation_id), durable, self._broker)
             return _frame(lane, correlation_id, result)
@@ -148,7 +157,8 @@ class RepeatedProduces:
             position = stop
         if lane is None or len(batches) < 2:
             return NO_RUN
-        log = self._broker.open_logs.get(lane.log_key)
+        # Only a log that is local answers at once, and only such an answer makes a lane.
+        log = cast("LocalLog | None", self._broker.open_logs.get(lane.log_key))
         offsets = None if log is None else log.append_run(batches, now_ms)
         if log is None or offsets is None:
             return NO_RUN
@@ -172,7 +182,7 @@ class RepeatedProduces:
         batch = self._batch(frame, position, len(frame))
         if batch is None:
             return None
-        length, magic, attributes = _BATCH.unpack_from(batch)
+        length, magic, attributes = LENGTH_MAGIC_ATTRIBUTES.unpack_from(batch)
         if length + LOG_OVERHEAD != len(batch) or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
             return None
         return lane, correlation_id, batch
@@ -210,7 +220,7 @@ class RepeatedProduces:
         if len(results) != 1 or results[0].error_code != ErrorCode.NONE:
             return
         (data,) = topic.partition_data
-        if data.records[_ATTRIBUTES] & TRANSACTIONAL_BIT:
+        if data.records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
             return
         flexible = version >= _FIRST_FLEXIBLE
         length = uvarint(len(data.records) + 1) if flexible else _LENGTH.pack(len(data.records))
@@ -234,7 +244,7 @@ class RepeatedProduces:
 
     def _lane(self, request: Request, name: str, topic_id: bytes, partition: int) -> _Lane:
         version, topics = request.endpoint.version, self._broker.topics
-        topic = topics.get_by_id(topic_id) if version >= _FIRST_WITH_TOPIC_IDS else topics.get(name)
+        topic = topics.get_by_id(topic_id) if version >= topic_ids.PRODUCE_SINCE else topics.get(name)
         assert topic is not None  # the request was answered without an error
         example = PartitionProduceResponse(partition, ErrorCode.NONE, *_RECOGNISABLE)
         answer = encode_bytes(ProduceResponse([TopicProduceResponse(name, topic_id, [example])]), version)

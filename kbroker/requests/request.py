@@ -51,7 +51,10 @@ class Request:
         self.body = body
 
     def may_overlap(self, answer: Pending[Any]) -> bool:
-        """Whether the next request may start while the answer waits."""
+        """Whether the next request may start while the answer waits.
+
+        It waits for the disk then, or for offsets that the log gives in the order of the appends.
+        """
         return self.endpoint.traits.overlaps and not self._in_turns and not isinstance(answer, Unassigned)
 
     @property

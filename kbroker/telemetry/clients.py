@@ -22,6 +22,7 @@ from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.records import CorruptRecord, InvalidRecord
 from kbroker.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, decompress
+from kbroker.protocol.types import RESERVED_UUIDS
 
 ACCEPTED_COMPRESSION_TYPES = (ZSTD, LZ4, GZIP, SNAPPY)
 ALL_METRICS = "*"
@@ -29,7 +30,6 @@ ALL_METRICS = "*"
 _DEFAULT_INTERVAL_MS = 300_000
 _MAX_CLIENTS = 16_384
 _MAX_EXPANSION = 16  # how much larger than pushed a payload may be once decompressed
-_RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")
 _MAY_ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 Receive = Callable[[bytes, bytes], None]  # client instance id, OpenTelemetry MetricsData
@@ -117,7 +117,7 @@ class ClientTelemetry:
         compression_type: int,
         metrics: bytes,
     ) -> None:
-        if client_instance_id in _RESERVED_IDS:
+        if client_instance_id in RESERVED_UUIDS:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         instance = self._instance(client_instance_id, attributes)
         try:

@@ -19,12 +19,11 @@ from kbroker.catalog.errors import CatalogConflict, TopicConflict
 from kbroker.catalog.rows import DeletedTopicRow, TopicRow
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.protocol.types import RESERVED_UUIDS
 from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.catalog.interface import Catalog
-
-_RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")  # null, and that of the metadata topic
 
 
 class Topic:
@@ -226,5 +225,5 @@ def new_topic_id() -> bytes:
         topic_id[6] = topic_id[6] & 0x0F | 0x40  # a version 4 UUID
         topic_id[8] = topic_id[8] & 0x3F | 0x80
         # An id that begins with a dash in base64 reads as a flag on command lines.
-        if bytes(topic_id) not in _RESERVED_IDS and topic_id[0] >> 2 != 62:
+        if bytes(topic_id) not in RESERVED_UUIDS and topic_id[0] >> 2 != 62:
             return bytes(topic_id)

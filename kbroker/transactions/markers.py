@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction
-from kbroker.pending import Pending
+from kbroker.pending import Pending, after
 from kbroker.protocol.errors import ApiError
 from kbroker.storage.errors import (
     InvalidProducerEpoch,
@@ -28,17 +29,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kbroker.transactions")
 
 
+_TOO_LATE = (InvalidProducerEpoch, TransactionCoordinatorFenced)
+_NOTHING_TO_TELL = (ApiError, LogDeleted, *_TOO_LATE)  # a partition that is gone, a transaction that is over
+
+
 class TransactionMarkers:
     """The Participants of the transaction coordinator."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._fsync = broker.settings["kbroker.fsync"]
 
     def show_at_once(self, partitions: Collection[TopicPartition]) -> bool:
-        """Markers do, unless they have to be on the disk first; a group's offsets have to be stored."""
-        if self._fsync:
-            return False
+        """Markers do where logs show what is appended at once; a group's offsets have to be stored."""
         for topic, partition in dict(partitions).items():  # one of each topic: a config is a topic's
             if topic == OFFSETS_TOPIC:
                 return False
@@ -46,7 +48,7 @@ class TransactionMarkers:
                 log = self._broker.find_log(topic, partition)
             except (ApiError, StorageError):
                 continue  # it has nothing to show, or cannot be told now
-            if log.config.flush_messages <= 1:
+            if not log.shows_at_once:
                 return False
         return True
 
@@ -114,13 +116,24 @@ class TransactionMarkers:
                 now_ms=now_ms,
                 transaction_version=transaction.transaction_version,
             )
-        except (ApiError, LogDeleted):
-            return None  # the partition is gone
-        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-            _log_failure(transaction, (partition,), error)
+        except _NOTHING_TO_TELL as error:
+            _nothing_told(transaction, partition, error)
             return None
+        # The marker has its place: whatever of this producer comes now is behind it.
         self._broker.transactional_writes.transaction_ended(log, transaction.producer_id)
-        return appended.durable
+        if appended.durable is None:
+            return None
+        return after(
+            appended.durable, lambda _: None, otherwise=partial(_nothing_told, transaction, partition)
+        )
+
+
+def _nothing_told(transaction: Transaction, partition: TopicPartition, error: Exception) -> None:
+    """There is nobody to tell, or nothing to end. Any other error: it must be told again."""
+    if not isinstance(error, _NOTHING_TO_TELL):
+        raise error
+    if isinstance(error, _TOO_LATE):
+        _log_failure(transaction, (partition,), error)
 
 
 def _log_failure(

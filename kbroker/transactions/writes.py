@@ -21,8 +21,17 @@ from kbroker.coordinators.transactions.errors import (
 )
 from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, TopicPartition
 from kbroker.pending import Pending
+from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.protocol.records.batch import BATCH_OVERHEAD, MAGIC, BatchHeader, magic_at, read_header
+from kbroker.protocol.records.batch import (
+    BATCH_OVERHEAD,
+    LOW_ATTRIBUTES_POSITION,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    magic_at,
+    read_header,
+)
 from kbroker.storage.errors import OutOfOrderSequence
 from kbroker.transactions.errors import refusal_of_write
 
@@ -35,9 +44,6 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_TRANSACTION_ABORTABLE = 11
 _FIRST_THAT_ADDS = 12
-_FIRST_WITH_TOPIC_IDS = 13
-_ATTRIBUTES = 22  # the lower byte of a batch's attributes
-_TRANSACTIONAL = 0x10
 _MAX_REFUSED = 10_000
 
 Refusals = dict[tuple[bytes, int], Exception]
@@ -61,8 +67,8 @@ def has_transactional_batches(request: ProduceRequest) -> bool:
             records = data.records
             if (
                 records is not None
-                and len(records) > _ATTRIBUTES
-                and records[_ATTRIBUTES] & _TRANSACTIONAL
+                and len(records) > LOW_ATTRIBUTES_POSITION
+                and records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT
                 and magic_at(records) == MAGIC
             ):
                 return True
@@ -76,7 +82,9 @@ class TransactionalWrites:
         self._refused: dict[tuple[bytes, int, int], tuple[int, int]] = {}
 
     def admit(self, request: ProduceRequest, context: RequestContext) -> Refusals | Pending[Refusals]:
-        """Which of the request's batches may not be written, and why."""
+        """Which of the request's batches may not be written, and why, as far as no log judges that itself."""
+        if self._broker.logs.judges_transactions:
+            return {}
         version = context.api_version
         batches = list(self._batches(request, version))
         producers = {ProducerIdAndEpoch(b.header.producer_id, b.header.producer_epoch) for b in batches}
@@ -126,7 +134,7 @@ class TransactionalWrites:
         """The transactional batches, as far as they can be written at all."""
         topics = self._broker.topics
         for topic_data in request.topic_data:
-            by_id = version >= _FIRST_WITH_TOPIC_IDS
+            by_id = version >= topic_ids.PRODUCE_SINCE
             topic = topics.get_by_id(topic_data.topic_id) if by_id else topics.get(topic_data.name)
             if topic is None:
                 continue

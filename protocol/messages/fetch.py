@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.message import field, message, struct
 from kbroker.protocol.types import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
 
@@ -26,15 +27,15 @@ class FetchPartition:
 
 @struct
 class FetchTopic:
-    topic: str = field(STRING, until=12, ignorable=True)
-    topic_id: bytes = field(UUID, since=13, ignorable=True)
+    topic: str = field(STRING, until=topic_ids.FETCH_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.FETCH_SINCE, ignorable=True)
     partitions: list[FetchPartition] = field(Array(FetchPartition))
 
 
 @struct
 class ForgottenTopic:
-    topic: str = field(STRING, until=12, ignorable=True)
-    topic_id: bytes = field(UUID, since=13, ignorable=True)
+    topic: str = field(STRING, until=topic_ids.FETCH_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.FETCH_SINCE, ignorable=True)
     partitions: list[int] = field(Array(INT32))
 
 
@@ -97,8 +98,8 @@ class PartitionData:
 
 @struct
 class FetchableTopicResponse:
-    topic: str = field(STRING, until=12, ignorable=True)
-    topic_id: bytes = field(UUID, since=13, ignorable=True)
+    topic: str = field(STRING, until=topic_ids.FETCH_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.FETCH_SINCE, ignorable=True)
     partitions: list[PartitionData] = field(Array(PartitionData))
 
 

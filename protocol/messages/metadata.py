@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.message import field, message, struct
 from kbroker.protocol.types import BOOL, INT16, INT32, STRING, UUID, Array
 
 
 @struct
 class MetadataRequestTopic:
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.METADATA_SINCE, ignorable=True)
     name: str | None = field(STRING, nullable_since=10)
 
 
@@ -43,7 +44,7 @@ class MetadataResponsePartition:
 class MetadataResponseTopic:
     error_code: int = field(INT16)
     name: str | None = field(STRING, nullable_since=12)
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.METADATA_SINCE, ignorable=True)
     is_internal: bool = field(BOOL, since=1, ignorable=True)
     partitions: list[MetadataResponsePartition] = field(Array(MetadataResponsePartition))
     topic_authorized_operations: int = field(INT32, since=8, default=-2147483648)

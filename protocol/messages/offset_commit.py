@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.message import field, message, struct
 from kbroker.protocol.types import INT16, INT32, INT64, STRING, UUID, Array
 
@@ -17,8 +18,8 @@ class OffsetCommitRequestPartition:
 
 @struct
 class OffsetCommitRequestTopic:
-    name: str = field(STRING, until=9, ignorable=True)
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    name: str = field(STRING, until=topic_ids.OFFSET_COMMIT_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.OFFSET_COMMIT_SINCE, ignorable=True)
     partitions: list[OffsetCommitRequestPartition] = field(Array(OffsetCommitRequestPartition))
 
 
@@ -40,8 +41,8 @@ class OffsetCommitResponsePartition:
 
 @struct
 class OffsetCommitResponseTopic:
-    name: str = field(STRING, until=9, ignorable=True)
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    name: str = field(STRING, until=topic_ids.OFFSET_COMMIT_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.OFFSET_COMMIT_SINCE, ignorable=True)
     partitions: list[OffsetCommitResponsePartition] = field(Array(OffsetCommitResponsePartition))
 
 

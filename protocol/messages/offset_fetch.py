@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.message import field, message, struct
 from kbroker.protocol.types import BOOL, INT16, INT32, INT64, STRING, UUID, Array
 
@@ -14,8 +15,8 @@ class OffsetFetchRequestTopic:
 
 @struct
 class OffsetFetchRequestTopics:
-    name: str = field(STRING, until=9, ignorable=True)
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    name: str = field(STRING, until=topic_ids.OFFSET_FETCH_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.OFFSET_FETCH_SINCE, ignorable=True)
     partition_indexes: list[int] = field(Array(INT32))
 
 
@@ -63,8 +64,8 @@ class OffsetFetchResponsePartitions:
 
 @struct
 class OffsetFetchResponseTopics:
-    name: str = field(STRING, until=9, ignorable=True)
-    topic_id: bytes = field(UUID, since=10, ignorable=True)
+    name: str = field(STRING, until=topic_ids.OFFSET_FETCH_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.OFFSET_FETCH_SINCE, ignorable=True)
     partitions: list[OffsetFetchResponsePartitions] = field(Array(OffsetFetchResponsePartitions))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbroker.protocol import topic_ids
 from kbroker.protocol.message import field, message, struct
 from kbroker.protocol.types import INT16, INT32, INT64, RECORDS, STRING, UUID, Array
 
@@ -14,8 +15,8 @@ class PartitionProduceData:
 
 @struct
 class TopicProduceData:
-    name: str = field(STRING, until=12, ignorable=True)
-    topic_id: bytes = field(UUID, since=13, ignorable=True)
+    name: str = field(STRING, until=topic_ids.PRODUCE_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.PRODUCE_SINCE, ignorable=True)
     partition_data: list[PartitionProduceData] = field(Array(PartitionProduceData))
 
 
@@ -55,8 +56,8 @@ class PartitionProduceResponse:
 
 @struct
 class TopicProduceResponse:
-    name: str = field(STRING, until=12, ignorable=True)
-    topic_id: bytes = field(UUID, since=13, ignorable=True)
+    name: str = field(STRING, until=topic_ids.PRODUCE_SINCE - 1, ignorable=True)
+    topic_id: bytes = field(UUID, since=topic_ids.PRODUCE_SINCE, ignorable=True)
     partition_responses: list[PartitionProduceResponse] = field(Array(PartitionProduceResponse))
 
 

@@ -1,7 +1,7 @@
 """Record batches of format 2 as the rest of the broker sees them: this module is their public face.
 
-The header and everything done without looking at the records is in record_batch.py, the layout of the single
-record in record_codec.py; their public names are re-exported here. This module owns what needs both: reading
+The header and everything done without looking at the records is in batch.py, the layout of the single
+record in codec.py; their public names are re-exported here. This module owns what needs both: reading
 the records of a batch, compressed or not, and building batches, control batches among them.
 
 Reading hostile bytes raises RecordError (CorruptRecord, InvalidRecord, UnsupportedCompression) or nothing
@@ -111,7 +111,6 @@ __all__ = [
     "stamp_append_time",
     "stamp_create_time",
     "validate_batch",
-    "validate_records",
     "validate_stored_batch",
 ]
 
@@ -154,22 +153,6 @@ def iter_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
 def iter_spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     """Yield where the records lie in the payload of their batch (`payload_of`)."""
     return record_spans(payload, header.record_count)
-
-
-def validate_records(batch: Buffer, *, compacted: bool = False, limit: int = MAX_DECOMPRESSED_BYTES) -> int:
-    """Look at every record of a producer's valid batch; returns the largest timestamp.
-
-    Offset deltas run 0, 1, 2, …; the sizes of the records and of their parts add up; a compacted topic
-    takes no record without a key.
-    """
-    max_timestamp = NO_TIMESTAMP
-    for index, record in enumerate(iter_records(batch, limit=limit)):
-        if record.offset_delta != index:
-            raise InvalidRecord(f"offset delta {record.offset_delta} where {index} is due", index)
-        if compacted and record.key is None:
-            raise InvalidRecord("a compacted topic takes no record without a key", index)
-        max_timestamp = max(max_timestamp, record.timestamp)
-    return max_timestamp
 
 
 def build_batch(

@@ -1,6 +1,6 @@
 """The header of a record batch of format 2 (magic 2): reading, checking and patching a batch from outside.
 
-The batch, big endian; the records behind the header may be compressed (record_codec.py has their layout):
+The batch, big endian; the records behind the header may be compressed (codec.py has their layout):
 
      0  base offset             int64     assigned by the broker
      8  batch length            int32     bytes that follow this field
@@ -36,16 +36,22 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+START: Final = struct.Struct(">qi")  # base offset, batch length
+START_AND_EPOCH: Final = struct.Struct(">qii")  # … and the leader epoch: what the broker may set
+LENGTH_MAGIC_ATTRIBUTES: Final = struct.Struct(">8xi4xb4xh")
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_POSITION: Final = 8
 _EPOCH: Final = struct.Struct(">i")
 _EPOCH_POSITION: Final = 12
-_MAGIC_POSITION: Final = 16
+MAGIC_POSITION: Final = 16
 _CRC: Final = struct.Struct(">I")
 _CRC_POSITION: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
 ATTRIBUTES_POSITION: Final = 21
+LOW_ATTRIBUTES_POSITION: Final = ATTRIBUTES_POSITION + 1  # of the byte with all bits that have a meaning
+LAST_OFFSET_DELTA: Final = struct.Struct(">i")
+LAST_OFFSET_DELTA_POSITION: Final = 23
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
 
@@ -152,9 +158,9 @@ def batch_size_at(buf: Buffer, pos: int) -> int:
 def magic_at(buf: Buffer, pos: int = 0) -> int:
     """The format of the batch or old message at `pos`: the magic stands in the same place in all of them."""
     view = memoryview(buf)
-    if pos + _MAGIC_POSITION >= len(view):
+    if pos + MAGIC_POSITION >= len(view):
         raise CorruptRecord("the record batch ends before its magic")
-    return view[pos + _MAGIC_POSITION]
+    return view[pos + MAGIC_POSITION]
 
 
 def check_crc(buf: Buffer, pos: int, size: int) -> bool:

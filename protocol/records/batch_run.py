@@ -15,12 +15,11 @@ from kbroker.protocol.records.batch import (
     LOG_OVERHEAD,
     MAGIC,
     MAX_SEQUENCE,
+    START_AND_EPOCH,
     BatchHeader,
 )
 from kbroker.protocol.records.compression import ZSTD
 from kbroker.protocol.records.crc32c import crc32c
-
-_START = struct.Struct(">qii")  # of a batch: base offset, length, leader epoch
 
 
 class BatchRun(NamedTuple):
@@ -66,6 +65,6 @@ def read_run(batches: Sequence[memoryview]) -> BatchRun | None:
 
 def assign_run(batches: Sequence[memoryview], offsets: Sequence[int], leader_epoch: int) -> None:
     """As `assign_offsets`, for each of a run's batches."""
-    pack_into = _START.pack_into
+    pack_into = START_AND_EPOCH.pack_into
     for batch, offset in zip(batches, offsets, strict=True):
         pack_into(batch, 0, offset, len(batch) - LOG_OVERHEAD, leader_epoch)

@@ -24,7 +24,8 @@ used, and a payload that is not exactly its records raises InvalidRecord.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from kbroker.protocol.records.errors import InvalidRecord
@@ -56,8 +57,6 @@ class RecordSpan(NamedTuple):
     has_value: bool
 
 
-_MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
-_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
 
 
@@ -82,185 +81,29 @@ def _long_varint(data: bytes, pos: int) -> tuple[int, int]:
 def decode_records(
     data: bytes, record_count: int, base_offset: int, base_timestamp: int, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """Yield the records of a payload. `log_append_time` replaces every timestamp, where the batch has one.
-
-    Varints of one and two bytes, nearly all there are, are decoded in line: this loop runs per record.
-    """
-    make, short, rest = Record._make, _ZIGZAG, _long_varint
-    pos, total = 0, len(data)
-    try:
-        for index in range(record_count):
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            end = pos + size
-            if size < 0 or end > total:
-                raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
-
-            byte = data[pos + 1]  # behind the attributes
-            pos += 2
-            if byte < 0x80:
-                timestamp = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                timestamp = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                timestamp, pos = rest(data, pos)
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                offset_delta = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                offset_delta = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                offset_delta, pos = rest(data, pos)
-                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
-                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
-
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            key: bytes | None = None
-            if size >= 0:
-                key = data[pos : pos + size]
-                pos += size
-                if pos > end:
-                    raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
-
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            value: bytes | None = None
-            if size >= 0:
-                value = data[pos : pos + size]
-                pos += size
-                if pos > end:
-                    raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
-
-            headers: Headers = ()
-            if data[pos] == 0:
-                pos += 1
-            else:
-                headers, pos = _decode_headers(data, pos, end, index)
-            if pos != end:
-                raise InvalidRecord(f"the parts of a record end at {pos}, the record at {end}", index)
-            if log_append_time is not None:
-                timestamp = log_append_time
-            else:
-                timestamp += base_timestamp
-                if not _MIN_INT64 <= timestamp <= _MAX_INT64:
-                    raise InvalidRecord(f"timestamp {timestamp} is no int64", index)
-            yield make((timestamp, key, value, headers, base_offset + offset_delta, offset_delta))
-    except IndexError:
-        raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
-    if pos != total:
-        raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
+    """Yield the records of a payload. `log_append_time` replaces every timestamp, where the batch has one."""
+    return _loops()[0](data, record_count, base_offset, base_timestamp, log_append_time)
 
 
 def record_spans(data: bytes, record_count: int) -> Iterator[RecordSpan]:
     """Yield where each record of a payload lies, with its key; headers are not looked at."""
-    # Not RecordSpan._make: a call in Python would cost as much as the decoding.
-    new, span, short, rest = tuple.__new__, RecordSpan, _ZIGZAG, _long_varint
-    pos, total = 0, len(data)
-    try:
-        for index in range(record_count):
-            start = pos
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            end = pos + size
-            if size < 0 or end > total:
-                raise InvalidRecord(f"a record of {size} bytes where {total - pos} remain", index)
+    return _loops()[1](data, record_count)
 
-            byte = data[pos + 1]  # behind the attributes
-            pos += 2
-            if byte < 0x80:
-                timestamp_delta = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                timestamp_delta = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                timestamp_delta, pos = rest(data, pos)
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                offset_delta = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                offset_delta = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                offset_delta, pos = rest(data, pos)
-                if not _MIN_INT32 <= offset_delta <= _MAX_INT32:
-                    raise InvalidRecord(f"offset delta {offset_delta} is no int32", index)
 
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            key: bytes | None = None
-            if size >= 0:
-                key = data[pos : pos + size]
-                pos += size
-                if pos > end:
-                    raise InvalidRecord(f"a key of {size} bytes reaches beyond its record", index)
+@cache
+def _loops() -> tuple[Callable[..., Iterator[Record]], Callable[..., Iterator[RecordSpan]]]:
+    """The functions that `decode_records` and `record_spans` stand for."""
+    from kbroker.protocol.records.decoder_source import DECODE_RECORDS, RECORD_SPANS, compiled
 
-            byte = data[pos]
-            pos += 1
-            if byte < 0x80:
-                size = short[byte]
-            elif (second := data[pos]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                size = (byte >> 1) ^ -(byte & 1)
-                pos += 1
-            else:
-                size, pos = rest(data, pos)
-            if pos >= end or size >= end - pos:  # the header count follows
-                raise InvalidRecord(f"a value of {size} bytes reaches beyond its record", index)
-            pos = end
-            yield new(span, (start, end, offset_delta, timestamp_delta, key, size >= 0))
-    except IndexError:
-        raise InvalidRecord(f"the batch ends within its record {index} of {record_count}", index) from None
-    if pos != total:
-        raise InvalidRecord(f"{total - pos} bytes follow the last of {record_count} records")
+    names = {
+        "InvalidRecord": InvalidRecord,
+        "Record": Record,
+        "RecordSpan": RecordSpan,
+        "decode_headers": _decode_headers,
+        "long_varint": _long_varint,
+        "zigzag": _ZIGZAG,
+    }
+    return compiled(DECODE_RECORDS, "decode_records", names), compiled(RECORD_SPANS, "record_spans", names)
 
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:

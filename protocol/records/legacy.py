@@ -35,7 +35,13 @@ from kbroker.protocol.records import (
     iter_batches,
     iter_records,
 )
-from kbroker.protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME_BIT, LOG_OVERHEAD, MAGIC
+from kbroker.protocol.records.batch import (
+    CODEC_MASK,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+)
 from kbroker.protocol.records.codec import NO_TIMESTAMP, Record
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord, UnsupportedCompression
 
@@ -47,7 +53,6 @@ _TIMESTAMP: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
 _CRC_POSITION: Final = 12
-_MAGIC_POSITION: Final = 16
 _LEAST_SIZES: Final = (14, 22)  # by magic: a message without key and value
 
 
@@ -91,7 +96,7 @@ def _read_message(view: memoryview) -> Message:
         raise (InvalidRecord if magic == MAGIC else CorruptRecord)(f"a message of magic {magic}")
     if size < _LEAST_SIZES[magic]:
         raise CorruptRecord(f"a message of {size} bytes")
-    if zlib.crc32(view[_MAGIC_POSITION:]) != crc:
+    if zlib.crc32(view[MAGIC_POSITION:]) != crc:
         raise CorruptRecord("the message does not have the checksum that it carries")
     pos = _HEADER.size
     timestamp = NO_TIMESTAMP
@@ -250,5 +255,5 @@ def _build_message(
     except struct.error:
         raise InvalidRecord(f"offset {offset} or timestamp {timestamp} is no int64") from None
     message = bytearray(b"".join(parts))
-    _CRC.pack_into(message, _CRC_POSITION, zlib.crc32(memoryview(message)[_MAGIC_POSITION:]))
+    _CRC.pack_into(message, _CRC_POSITION, zlib.crc32(memoryview(message)[MAGIC_POSITION:]))
     return bytes(message)

@@ -171,7 +171,7 @@ class Cleaner:
             self._stats.bytes_read += segment.size_bytes
         for entry in transactions.take_still_aborted():
             cleaned.add_aborted(entry)
-        changed = cleaned.persist(complete=True)
+        changed = cleaned.complete()
         files.sync(cleaned.handle)
         for path in changed:
             file = files.open(path)

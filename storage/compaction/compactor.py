@@ -58,7 +58,6 @@ class Run:
     key: Key
     log: PartitionLog
     part: Cleanable
-    generation: int
     deadline_ms: int
     step: Step = Step.FLUSHING
     asked: bool = False  # for a flush
@@ -150,7 +149,7 @@ class Compactor:
             return
         part, key = max(due)
         log = self._logs[key]
-        self._run = Run(key, log, part, log.generation, self._now_ms + _FLUSH_MS)
+        self._run = Run(key, log, part, self._now_ms + _FLUSH_MS)
 
     def _look_at(self, key: Key, log: PartitionLog) -> Cleanable | None:
         if key in self._uncleanable or not log.usable or self._now_ms < self._not_before.get(key, 0):
@@ -207,7 +206,7 @@ class Compactor:
 
     def _advance(self, run: Run) -> bool:
         """Take the next step; returns whether there may be one more at once."""
-        if not run.log.usable or run.log.generation != run.generation:
+        if not run.log.usable:
             self._fail(run, "the log changed", level=logging.INFO)
             return False
         if run.step is Step.FLUSHING:

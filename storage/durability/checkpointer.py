@@ -132,7 +132,7 @@ class Checkpointer:
         while self._queue and time.monotonic() - begin < _SECONDS_PER_TICK:
             log = self._queue.pop()
             with contextlib.suppress(StorageError):  # it keeps its old recovery point
-                log.persist(complete=False)
+                log.persist()
                 self._written.append(log)
         if self._queue:
             return

@@ -32,7 +32,6 @@ class SyncJob(NamedTuple):
     files: list[OpenFile]
     taken: Taken  # what else of the log was not known to be on disk
     derived_point: int  # what is derived from the data below it is in the job too, or was in an earlier one
-    generation: int  # of the log when the sync began
 
     def run(self, files: Files) -> None:
         for path in self.taken.paths:

@@ -18,12 +18,9 @@ from kbroker.protocol.records import (
     NO_LEADER_EPOCH,
     BatchHeader,
     ControlType,
-    InvalidRecord,
     assign_offsets,
     build_control_batch,
-    parse_control,
-    validate_batch,
-    validate_stored_batch,
+    read_header,
 )
 from kbroker.protocol.records.batch_run import BatchRun, assign_run, read_run
 from kbroker.storage.compaction.jobs import CompactionStats
@@ -32,16 +29,17 @@ from kbroker.storage.errors import (
     DiskFull,
     OffsetOutOfRange,
     RecordListTooLarge,
-    RecordTooLarge,
     StorageError,
 )
 from kbroker.storage.interface import (
     AbortedTransaction,
     Appended,
+    Assigned,
     EpochEndOffset,
     LongAppend,
     ProducerState,
 )
+from kbroker.storage.partition.append_rules import accept, accept_in_steps
 from kbroker.storage.partition.leader_epochs import LeaderEpochs
 from kbroker.storage.partition.producer_state import BatchMetadata, ProducerStates
 from kbroker.storage.partition.transaction_index import AbortedEntry
@@ -100,34 +98,28 @@ class AbstractLog(ABC, Generic[S]):
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
 
+    @property
+    def shows_at_once(self) -> bool:
+        return True
+
+    def refresh(self) -> None:
+        return None
+
     def set_leader_epoch(self, leader_epoch: int) -> None:
         self.leader_epoch = max(leader_epoch, self.leader_epoch)
 
     # appending
 
-    def append_as_leader(self, records: memoryview, now_ms: int, *, client: bool = True) -> Appended:
+    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
         if self._refusal is not None:
             raise self._refusal
-        if not client:
-            return self._append_all(records, now_ms)
-        rules = self._rules
-        size = len(records)
-        if size > rules.max_bytes:
-            raise RecordTooLarge(f"a batch of {size} bytes, at most {rules.max_bytes} are allowed")
-        header = validate_batch(records)
-        if header.base_offset or header.batch_length + 12 != size:
-            raise InvalidRecord(
-                f"one batch from base offset 0 is expected: base offset {header.base_offset}, "
-                f"batch of {header.size_bytes} bytes in {size}"
-            )
-        if rules.concern(header, now_ms):
-            records, header = rules.apply(records, header, now_ms)
+        records, header = accept(self._rules, records, now_ms)
         return self._append_checked(records, header, now_ms)
 
     def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
         if self._refusal is not None:
             raise self._refusal
-        records, header = yield from self._rules.applying(records, validate_batch(records), now_ms)
+        records, header = yield from accept_in_steps(self._rules, records, now_ms)
         if self._refusal is not None:
             raise self._refusal
         return self._append_checked(records, header, now_ms)
@@ -135,7 +127,7 @@ class AbstractLog(ABC, Generic[S]):
     def _append_checked(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         producer_id = header.producer_id
         if producer_id >= 0:
-            duplicate = self._producers.check_data(header, client=True)
+            duplicate = self._producers.check_data(header)
             if duplicate is not None:
                 return self._repeated(duplicate)
         base_offset = self.log_end_offset
@@ -153,13 +145,8 @@ class AbstractLog(ABC, Generic[S]):
             durable,
         )
 
-    @property
-    def takes_runs(self) -> bool:
-        """Whether `append_run` is worth trying."""
-        return self._commits_at_once and self._rules.plain and self._refusal is None
-
     def append_run(self, batches: Sequence[memoryview], now_ms: int) -> list[int] | None:
-        run = self._usual_run(batches, now_ms) if self.takes_runs and self._segments else None
+        run = self._usual_run(batches, now_ms) if self._takes_runs and self._segments else None
         if run is None:
             return None
         offset = self.log_end_offset
@@ -192,6 +179,10 @@ class AbstractLog(ABC, Generic[S]):
         self._appended(now_ms)
         return offsets
 
+    @property
+    def _takes_runs(self) -> bool:
+        return self._commits_at_once and self._rules.plain and self._refusal is None
+
     def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> BatchRun | None:
         """The run, if all of it is of one producer, in its order, and nothing is to be said of any batch."""
         rules = self._rules
@@ -200,42 +191,11 @@ class AbstractLog(ABC, Generic[S]):
             return None
         if run.first.producer_id >= 0:
             try:
-                if self._producers.check_data(run.first, client=True) is not None:
+                if self._producers.check_data(run.first) is not None:
                     return None
             except StorageError:
                 return None
         return run
-
-    def _append_all(self, records: memoryview, now_ms: int) -> Appended:
-        """Batches of the broker's own, control batches among them: all are checked before one is written."""
-        batches = []
-        position = 0
-        while position < len(records):
-            header = validate_stored_batch(records, position)
-            batch = records[position : position + header.size_bytes]
-            position += header.size_bytes
-            if header.producer_id >= 0:
-                if header.is_control:
-                    for segment in self._segments[-1:]:
-                        segment.aborted()  # the marker may add to them, and must not fail once it is written
-                    marker = parse_control(batch)
-                    if marker is not None:
-                        self._producers.check_marker(
-                            header.producer_id, header.producer_epoch, marker.coordinator_epoch, 0
-                        )
-                else:
-                    self._producers.check_data(header, client=False)
-            batches.append((batch, header))
-        if not batches:
-            raise InvalidRecord("no record batch at all")
-        base_offset = self.log_end_offset
-        last_offset = base_offset
-        for batch, header in batches:
-            start = self.log_end_offset
-            last_offset = start + header.last_offset_delta
-            self._store(batch, header, start, last_offset, now_ms)
-            self._learn(batch, header, start, last_offset)
-        return Appended(base_offset, last_offset, -1, self.log_start_offset, False, self._appended(now_ms))
 
     def append_control(
         self,
@@ -250,6 +210,8 @@ class AbstractLog(ABC, Generic[S]):
         if self._refusal is not None:
             raise self._refusal
         self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        for segment in self._segments[-1:]:
+            segment.aborted()  # the marker may add to them, and must not fail once it is written
         marker = build_control_batch(
             ControlType.COMMIT if commit else ControlType.ABORT,
             producer_id=producer_id,
@@ -257,7 +219,14 @@ class AbstractLog(ABC, Generic[S]):
             coordinator_epoch=coordinator_epoch,
             timestamp=now_ms,
         )
-        return self._append_all(memoryview(bytearray(marker)), now_ms)
+        batch = memoryview(bytearray(marker))
+        header = read_header(batch)
+        offset = self.log_end_offset
+        self._store(batch, header, offset, offset, now_ms)
+        aborted = self._producers.learn(batch, header, offset, offset)
+        if aborted is not None:
+            self._segments[-1].add_aborted(aborted)
+        return Appended(offset, offset, -1, self.log_start_offset, False, self._appended(now_ms))
 
     def _store(
         self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int, now_ms: int
@@ -281,13 +250,6 @@ class AbstractLog(ABC, Generic[S]):
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, base_offset)
 
-    def _learn(self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int) -> None:
-        """Let the producers know of a batch that is in the log, whoever wrote it."""
-        if header.producer_id >= 0:
-            aborted = self._producers.learn(batch, header, base_offset, last_offset)
-            if aborted is not None:
-                self._segments[-1].add_aborted(aborted)
-
     def _repeated(self, batch: BatchMetadata) -> Appended:
         # Kafka gives the batch's timestamp as append time of a duplicate, whatever the topic's type.
         return Appended(
@@ -307,11 +269,11 @@ class AbstractLog(ABC, Generic[S]):
         """End the active segment and begin one at the log end offset."""
 
     @abstractmethod
-    def _appended(self, now_ms: int) -> Pending[None] | None:
+    def _appended(self, now_ms: int) -> Pending[Assigned | None] | None:
         """Something was appended: commit it, or say when it will be."""
 
     @abstractmethod
-    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+    def _durable_up_to(self, last_offset: int) -> Pending[Assigned | None] | None:
         """None if `last_offset` may be acknowledged now, else when it may."""
 
     def _roll_jitter_ms(self) -> int:

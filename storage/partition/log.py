@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
+from typing import Any
 
 from kbroker.pending import Pending
 from kbroker.protocol.records import CorruptRecord
@@ -30,7 +32,7 @@ from kbroker.storage.errors import (
     shortage,
 )
 from kbroker.storage.files import TEMPORARY_SUFFIX
-from kbroker.storage.interface import Slice, TimestampOffset
+from kbroker.storage.interface import Assigned, Slice, TimestampOffset
 from kbroker.storage.partition import leader_epochs
 from kbroker.storage.partition.abstract_log import AbstractLog
 from kbroker.storage.partition.cold_reads import ColdReads
@@ -38,7 +40,7 @@ from kbroker.storage.partition.log_context import LogContext
 from kbroker.storage.partition.log_reader import LogReader, Place, Wanted
 from kbroker.storage.partition.snapshots import Snapshots
 from kbroker.storage.partition_metadata import write_partition_metadata
-from kbroker.storage.recovery.opening import Loaded, replay_producers
+from kbroker.storage.recovery.opening import Loaded
 from kbroker.storage.segments.file_segment import FileSegment
 
 logger = logging.getLogger("kbroker.storage")
@@ -63,12 +65,11 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
-        self._waiters: list[tuple[int, Pending[None]]] = []  # last offset, told when it is on disk
+        self._waiters: list[tuple[int, Pending[Any]]] = []  # last offset, told when it is on disk
         self._unsynced = Unsynced()
         self._flush_scheduled = False
         self._told_short = False
         self._unpersisted: list[FileSegment] = []  # ended, but the disk had no room for their indexes
-        self._generation = 0  # raised by every truncation: a sync that began before it proves nothing
         self.recovery_point = 0  # everything below is on disk
         self.published_point = 0  # … and so is what is derived from it: may be checkpointed
         self.checkpoint_requested = False  # the next sync writes what is derived, to publish a recovery point
@@ -95,6 +96,10 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._commits_at_once = not sync_commits and self._config.flush_messages == MAX_LONG
         if not sync_commits and self.high_watermark < self.log_end_offset:
             self._commit_up_to(self.log_end_offset)
+
+    @property
+    def shows_at_once(self) -> bool:
+        return not self._sync_commits
 
     @property
     def on_disk(self) -> bool:
@@ -157,7 +162,7 @@ class PartitionLog(AbstractLog[FileSegment]):
     def _write_derived(self, ended: FileSegment) -> None:
         """Write indexes and a snapshot; a shortage only delays them, as they can be made again."""
         try:
-            self._unsynced.add_paths(*ended.persist(complete=True))
+            self._unsynced.add_paths(*ended.complete())
             self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
         except OSError as error:
             if shortage(error, "") is None:
@@ -165,7 +170,7 @@ class PartitionLog(AbstractLog[FileSegment]):
             logger.warning("%s: no room for indexes: %s", self, error)
             self._unpersisted.append(ended)
 
-    def _appended(self, now_ms: int) -> Pending[None] | None:
+    def _appended(self, now_ms: int) -> Pending[Assigned | None] | None:
         if self._told_short:
             self._told_short = False
             logger.warning("%s takes records again", self)
@@ -178,13 +183,13 @@ class PartitionLog(AbstractLog[FileSegment]):
             return self._sync_up_to(self.log_end_offset - 1)
         return None
 
-    def _durable_up_to(self, last_offset: int) -> Pending[None] | None:
+    def _durable_up_to(self, last_offset: int) -> Pending[Assigned | None] | None:
         if not self._sync_commits or last_offset < self.recovery_point:
             return None
         return self._sync_up_to(last_offset)
 
-    def _sync_up_to(self, last_offset: int) -> Pending[None]:
-        pending: Pending[None] = Pending()
+    def _sync_up_to(self, last_offset: int) -> Pending[Any]:
+        pending: Pending[Any] = Pending()
         self._waiters.append((last_offset, pending))
         self._context.flusher.request(self)
         return pending
@@ -211,7 +216,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         if self.checkpoint_requested:
             self.checkpoint_requested = False
             try:
-                self.persist(complete=False)
+                self.persist()
             except Shortage as error:
                 logger.debug("%s: no room for a checkpoint: %s", self, error)
             except StorageError:
@@ -229,14 +234,9 @@ class PartitionLog(AbstractLog[FileSegment]):
             handles,
             taken,
             self._derived_point,
-            self._generation,
         )
 
     def synced(self, job: SyncJob) -> None:
-        if job.generation != self._generation:
-            if self._waiters:
-                self._context.flusher.request(self)
-            return
         end_offset = job.end_offset
         self.recovery_point = max(self.recovery_point, end_offset)
         self.published_point = max(self.published_point, job.derived_point)
@@ -294,15 +294,25 @@ class PartitionLog(AbstractLog[FileSegment]):
     def changed_since_checkpoint(self) -> bool:
         return not self._ended and self.published_point < self.log_end_offset
 
-    def persist(self, *, complete: bool) -> None:
-        """Write indexes, a snapshot and the epochs. `complete`: the log is being closed."""
-        if self._ended or not self._segments:
+    def persist(self) -> None:
+        """Write indexes, a snapshot and the epochs, as far as the log has got."""
+        if self._segments:
+            self._persist(self._segments[-1].persist)
+
+    def complete(self) -> None:
+        """The same of a log that is being closed: opening it again needs nothing else."""
+        if self._segments:
+            self._persist(self._segments[-1].complete)
+
+    def _persist(self, active: Callable[[], list[str]]) -> None:
+        """`active` writes what follows from the active segment."""
+        if self._ended:
             return
         try:
             while self._unpersisted:
-                self._unsynced.add_paths(*self._unpersisted[0].persist(complete=True))
+                self._unsynced.add_paths(*self._unpersisted[0].complete())
                 del self._unpersisted[0]
-            self._unsynced.add_paths(*self._segments[-1].persist(complete=complete))
+            self._unsynced.add_paths(*active())
             if self.log_end_offset not in self._snapshots:
                 self._unsynced.add_paths(self._snapshots.write(self.log_end_offset, self._producers))
                 bases = {segment.base_offset for segment in self._segments}
@@ -389,7 +399,7 @@ class PartitionLog(AbstractLog[FileSegment]):
         newest = max((segment.max_timestamp for segment in self._segments), default=-1)
         return self.offset_for_timestamp(newest) if newest >= 0 else None
 
-    # cutting
+    # segments that go
 
     def _raise_log_start(self, offset: int) -> None:
         super()._raise_log_start(offset)
@@ -416,11 +426,6 @@ class PartitionLog(AbstractLog[FileSegment]):
             raise self._io_failed(error) from error
         finally:
             self._context.delete_later(renamed, self._config.file_delete_delay_ms)
-
-    @property
-    def generation(self) -> int:
-        """Another one after every truncation."""
-        return self._generation
 
     def replace_segments(self, old: list[FileSegment], new: FileSegment, now_ms: int) -> None:
         """Put a compacted segment, complete in `.cleaned` files, in the place of those it was made from.
@@ -450,54 +455,12 @@ class PartitionLog(AbstractLog[FileSegment]):
         if not self._flush_scheduled:
             self._schedule_flush(now_ms)
 
-    def truncate_to(self, offset: int) -> None:
-        if self._refusal is not None:
-            raise self._refusal
-        if offset >= self.log_end_offset or not self._segments:
-            return
-        try:
-            place = self._reader.place_of(self._segments, self._segment_index(offset), offset, wait=True)
-            end_offset = self._reader.end_offset_before(place)
-            # First take back what was published: recovery must not trust what now changes.
-            self.published_point = min(self.published_point, end_offset)
-            self.recovery_point = min(self.recovery_point, end_offset)
-            self._derived_point = min(self._derived_point, end_offset)
-            self.log_start_offset = min(self.log_start_offset, end_offset)
-            if self.first_dirty_offset is not None:
-                self.first_dirty_offset = min(self.first_dirty_offset, end_offset)
-            self.compacted_offset = min(self.compacted_offset, end_offset)
-            self._context.publish()
-            self._cut(place, end_offset)
-        except OSError as error:
-            raise self._io_failed(error) from error
-
-    def _cut(self, place: Place, end_offset: int) -> None:
-        keep = self._segments.index(place.segment) + 1
-        later = self._segments[keep:]
-        del self._segments[keep:]
-        self._discard(later)
-        self._generation += 1
-        self._reader.forget()
-        place.segment.truncate_to_position(place.position, end_offset)
-        self._reader.reload_timestamps(place.segment)
-        self.log_end_offset = end_offset
-        self._snapshots.remove_above(end_offset)
-        self._epochs.truncate_from_end(end_offset)
-        self._producers = replay_producers(
-            self._files, self._segments, self._snapshots, self.log_start_offset, end_offset, scan_all=True
-        )
-        self._unsynced.add_paths(place.segment.file.path)
-        self._unsynced.add_directories(self.directory)
-        if not self._sync_commits or self.high_watermark > end_offset:
-            self._committed_place = Place(place.segment, place.position)
-            self._commit_up_to(end_offset)
-
     # the end
 
     def close(self) -> None:
         """Everything on disk, everything derived written: opening it again needs no scan."""
         if not self._ended:
-            self.persist(complete=True)
+            self.complete()
             job = self.begin_sync()
             if job is not None:
                 try:

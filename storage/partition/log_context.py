@@ -22,4 +22,3 @@ class LogContext:
     fsync: bool
     delete_later: Callable[[list[str], int], None]  # paths, after so many ms
     log_start_moved: Callable[[], None]  # to be checkpointed soon
-    publish: Callable[[], None]  # write the checkpoints now

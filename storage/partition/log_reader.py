@@ -13,17 +13,19 @@ once it had to wait for the disk, all that it goes on with is loaded, by a worke
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbroker.protocol.records import (
+from kbroker.protocol.records import CorruptRecord, iter_records
+from kbroker.protocol.records.batch import (
     BATCH_OVERHEAD,
+    LAST_OFFSET_DELTA,
+    LAST_OFFSET_DELTA_POSITION,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_POSITION,
+    START,
     BatchHeader,
-    CorruptRecord,
-    iter_records,
     read_header,
 )
 from kbroker.storage.files import Files, WouldBlock
@@ -37,10 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kbroker.storage")
 
-_START = struct.Struct(">qi")  # base offset, batch length
-_MAGIC_POSITION = 16
-_LAST_DELTA = struct.Struct(">i")
-_LAST_DELTA_POSITION = 23
 _HINTS = 128
 _SEARCH_BYTES = 8 * 1024  # what a search may have to pass over from an index entry on, in most logs
 _WALK_BATCHES = 32  # then it is known how large they are
@@ -127,7 +125,7 @@ class LogReader:
                 raise WouldBlock(segment.handle, size, position)
             if position < end:
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
-                return found or self._read_segment(segment, position, end, wanted, wait, exact=True)
+                return found or self._read_at(segment, position, end, wanted, wait)
         for segment in segments[index:]:
             last = segment is limit.segment
             end = limit.position if last else segment.size_bytes
@@ -137,7 +135,7 @@ class LogReader:
                 if unread and sendable and not loaded and size >= _RANGE_BYTES:
                     raise WouldBlock(segment.handle, size, position)
                 found = self._range(segment, position, end, wanted, wait) if sendable and loaded else None
-                found = found or self._read_segment(segment, position, end, wanted, wait, exact=False)
+                found = found or self._read_behind(segment, position, end, wanted, wait)
                 if found is not None:
                     return found
             if segment.corrupt and offset < segment.corrupt[-1].next_offset:
@@ -169,8 +167,8 @@ class LogReader:
         offset, position = entry
         if position < segment.size_bytes:
             data = self._read(segment, BATCH_OVERHEAD, position, wait)
-            if len(data) == BATCH_OVERHEAD and data[_MAGIC_POSITION] == MAGIC:
-                base_offset, _ = _START.unpack_from(data)
+            if len(data) == BATCH_OVERHEAD and data[MAGIC_POSITION] == MAGIC:
+                base_offset, _ = START.unpack_from(data)
                 if segment.base_offset <= base_offset <= segment.base_offset + offset:
                     return True
         place = (segment.base_offset, -1)
@@ -179,39 +177,44 @@ class LogReader:
             logger.error("%s is wrong: kbroker verify --repair makes it again", segment.index.file.path)
         return False
 
-    def _read_segment(
-        self,
-        segment: FileSegment,
-        position: int,
-        end: int,
-        wanted: Wanted,
-        wait: bool,
-        *,
-        exact: bool,
+    def _read_at(self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool) -> Found:
+        """The batches from the one at `position` on, which holds the offset."""
+        if segment.corrupt:
+            end = self._before_damage(segment, position, end, wanted.offset)
+        size = min(max(wanted.max_bytes, BATCH_OVERHEAD), end - position)
+        buffer = self._read(segment, size, position, wait)
+        return self._whole_batches(segment, buffer, position, end, wanted, wait)
+
+    def _read_behind(
+        self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool
     ) -> Found | None:
-        """`exact`: the batch at `position` is the one; else batches before it may have to be passed over."""
-        offset, max_bytes, min_one, *_ = wanted
+        """The same, but batches from `position` on may have to be passed over first."""
+        offset, max_bytes, *_ = wanted
         whole_end = end
         while position < whole_end:
             if segment.corrupt:
                 end = self._before_damage(segment, position, whole_end, offset)
-            size = max_bytes if exact else max_bytes + _SEARCH_BYTES
-            size = min(max(size, BATCH_OVERHEAD), end - position)
+            size = min(max(max_bytes + _SEARCH_BYTES, BATCH_OVERHEAD), end - position)
             buffer = self._read(segment, size, position, wait)
-            if not exact:
-                passed = self._pass_over(segment, buffer, position, end, offset)
-                position += passed
-                if passed + BATCH_OVERHEAD > len(buffer):
-                    continue
-                buffer = memoryview(buffer)[passed:]
-            first = self._batch_size(segment, buffer, 0, position, end)
-            if first > max_bytes and not min_one:
-                return Found(memoryview(b""), offset)
-            if first > max_bytes or first > len(buffer):
-                buffer = self._read_whole(segment, first, position, wait)
-            stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
-            return self._found(segment, position, memoryview(buffer)[:stop], last)
+            passed = self._pass_over(segment, buffer, position, end, offset)
+            position += passed
+            if passed + BATCH_OVERHEAD <= len(buffer):
+                rest = memoryview(buffer)[passed:]
+                return self._whole_batches(segment, rest, position, end, wanted, wait)
         return None
+
+    def _whole_batches(
+        self, segment: FileSegment, buffer: Buffer, position: int, end: int, wanted: Wanted, wait: bool
+    ) -> Found:
+        """Those of a buffer that was read at `position`, up to max_bytes."""
+        offset, max_bytes, min_one, *_ = wanted
+        first = self._batch_size(segment, buffer, 0, position, end)
+        if first > max_bytes and not min_one:
+            return Found(memoryview(b""), offset)
+        if first > max_bytes or first > len(buffer):
+            buffer = self._read_whole(segment, first, position, wait)
+        stop, last = self._cut(segment, buffer, max(min(max_bytes, len(buffer)), first), position)
+        return self._found(segment, position, memoryview(buffer)[:stop], last)
 
     def _range(
         self, segment: FileSegment, position: int, end: int, wanted: Wanted, wait: bool
@@ -241,8 +244,8 @@ class LogReader:
         return Found(FileRange(self._files, self._worker, segment.handle, start, stop - start), next_offset)
 
     def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
-        base_offset, _ = _START.unpack_from(view, last)
-        (delta,) = _LAST_DELTA.unpack_from(view, last + _LAST_DELTA_POSITION)
+        base_offset, _ = START.unpack_from(view, last)
+        (delta,) = LAST_OFFSET_DELTA.unpack_from(view, last + LAST_OFFSET_DELTA_POSITION)
         next_offset = base_offset + delta + 1
         self.remember(next_offset, segment, position + len(view))
         return Found(view, next_offset)
@@ -268,9 +271,9 @@ class LogReader:
         """The size that the batch at `start` of a buffer read at `position` says it has."""
         if len(buffer) - start < BATCH_OVERHEAD:
             raise self._damaged(segment, position + start, "the segment ends within a batch header")
-        _, length = _START.unpack_from(buffer, start)
+        _, length = START.unpack_from(buffer, start)
         size = LOG_OVERHEAD + length
-        if size < BATCH_OVERHEAD or buffer[start + _MAGIC_POSITION] != MAGIC or position + start + size > end:
+        if size < BATCH_OVERHEAD or buffer[start + MAGIC_POSITION] != MAGIC or position + start + size > end:
             raise self._damaged(segment, position + start, f"no batch header: {length} bytes")
         return int(size)
 
@@ -279,8 +282,8 @@ class LogReader:
         start = 0
         while True:
             size = self._batch_size(segment, buffer, start, position, end)
-            base_offset, _ = _START.unpack_from(buffer, start)
-            (delta,) = _LAST_DELTA.unpack_from(buffer, start + _LAST_DELTA_POSITION)
+            base_offset, _ = START.unpack_from(buffer, start)
+            (delta,) = LAST_OFFSET_DELTA.unpack_from(buffer, start + LAST_OFFSET_DELTA_POSITION)
             if base_offset + delta >= offset:
                 return start
             start += size
@@ -289,7 +292,7 @@ class LogReader:
 
     def _cut(self, segment: FileSegment, buffer: Buffer, length: int, position: int) -> tuple[int, int]:
         """Where the last whole batch before `length` ends, and where it starts."""
-        unpack = _START.unpack_from
+        unpack = START.unpack_from
         stop = last = 0
         walked = 0
         while length - stop >= LOG_OVERHEAD:
@@ -317,7 +320,7 @@ class LogReader:
                 return stop
             start = entry[1] - position
             if start + LOG_OVERHEAD <= length:
-                _, size = _START.unpack_from(buffer, start)
+                _, size = START.unpack_from(buffer, start)
                 if size >= BATCH_OVERHEAD - LOG_OVERHEAD and start + LOG_OVERHEAD + size <= length:
                     return start
             target = entry[1] - 1
@@ -372,24 +375,6 @@ class LogReader:
         if self._limit is None or self._limit[0] != limit:
             self._limit = limit, self.place_of(segments, index, limit, wait=wait)
         return self._limit[1]
-
-    def end_offset_before(self, place: Place) -> int:
-        """The offset that follows the last batch before a place."""
-        segment, end = place
-        entry = segment.index.floor_by_value(max(end - 1, 0), wait=True)
-        end_offset = segment.base_offset
-        for _, header in self.headers(segment, entry[1] if entry is not None else 0, end, wait=True):
-            end_offset = header.next_offset
-        return end_offset
-
-    def reload_timestamps(self, segment: FileSegment) -> None:
-        """Find the largest timestamp again, after the segment was cut: its index lacks the last batches'."""
-        entry = segment.index.last(wait=True)
-        start = entry[1] if entry is not None else 0
-        for _, header in self.headers(segment, start, segment.size_bytes, wait=True):
-            if header.max_timestamp > segment.max_timestamp:
-                segment.max_timestamp = header.max_timestamp
-                segment.max_timestamp_offset = header.last_offset
 
     def offset_for_timestamp(
         self, segments: Sequence[FileSegment], timestamp: int, start_offset: int, limit: int, *, wait: bool

@@ -1,7 +1,7 @@
 """What a log remembers of its producers: sequence numbers, epochs and open transactions.
 
 Per producer id the last five batches are kept, so that a batch sent again is recognised. The rules, for a
-batch of a client (the broker's own appends skip the sequence check):
+batch of a client:
 
     no state for the producer id          any sequence number is taken
     epoch below the known one             InvalidProducerEpoch
@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kbroker.protocol.records import BatchHeader, ControlType, parse_control
-from kbroker.protocol.records.batch import MAX_SEQUENCE
+from kbroker.protocol.records.batch import CONTROL_BIT, MAX_SEQUENCE, TRANSACTIONAL_BIT
 from kbroker.protocol.records.batch_run import BatchRun
 from kbroker.storage.errors import (
     InvalidProducerEpoch,
@@ -37,8 +37,6 @@ MAX_EPOCH = 2**15 - 1
 MAX_OFFSET = 2**63 - 1
 BATCHES_TO_RETAIN = 5
 _last_timestamp = attrgetter("last_timestamp")
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
 
 
 class BatchMetadata(NamedTuple):
@@ -105,7 +103,7 @@ class ProducerStates:
 
     # data batches
 
-    def check_data(self, header: BatchHeader, *, client: bool) -> BatchMetadata | None:
+    def check_data(self, header: BatchHeader) -> BatchMetadata | None:
         """The earlier batch that this one repeats, or None if it may be appended."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
@@ -113,7 +111,7 @@ class ProducerStates:
         epoch, known_epoch = header.producer_epoch, entry.producer_epoch
         base_sequence = header.base_sequence
         batches = entry.batches
-        if client and epoch == known_epoch:
+        if epoch == known_epoch:
             last = batches[-1].last_sequence if batches else -1
             if base_sequence != last + 1 and not (base_sequence == 0 and last == MAX_SEQUENCE):
                 last_sequence = header.last_sequence
@@ -127,11 +125,11 @@ class ProducerStates:
             raise InvalidProducerEpoch(
                 f"producer {header.producer_id}: epoch {epoch} is below {known_epoch}, the last one seen"
             )
-        elif client and base_sequence != 0 and known_epoch != -1:
+        elif base_sequence != 0 and known_epoch != -1:
             raise OutOfOrderSequence(
                 f"producer {header.producer_id}: new epoch {epoch} starts at sequence {base_sequence}"
             )
-        if entry.current_txn_first_offset >= 0 and not header.attributes & _TRANSACTIONAL:
+        if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
             raise InvalidTransactionState(
                 f"producer {header.producer_id} has an open transaction, but the batch is not transactional"
             )
@@ -152,7 +150,7 @@ class ProducerStates:
         batches.append(
             BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
         )
-        if header.attributes & _TRANSACTIONAL and entry.current_txn_first_offset < 0:
+        if header.attributes & TRANSACTIONAL_BIT and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
 
@@ -230,7 +228,7 @@ class ProducerStates:
         self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int
     ) -> AbortedEntry | None:
         """Take in a batch that is in the log, whoever wrote it; returns the transaction that it aborts."""
-        if not header.attributes & _CONTROL:
+        if not header.attributes & CONTROL_BIT:
             self.update_data(header, base_offset, last_offset)
             return None
         marker = (
@@ -267,12 +265,6 @@ class ProducerStates:
     @property
     def has_unstable(self) -> bool:
         return bool(self._ongoing or self._undecided)
-
-    def oldest_transaction_timestamp(self) -> int:
-        """The last timestamp of the producer whose open transaction began first; -1: there is none."""
-        producer_id = next(iter(self._ongoing.values()), None)
-        entry = None if producer_id is None else self._entries.get(producer_id)
-        return -1 if entry is None else entry.last_timestamp
 
     # the whole
 

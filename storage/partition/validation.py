@@ -69,7 +69,13 @@ class BatchRules:
             compression.ZSTD: config.compression_zstd_level,
         }
         self._level = None if self._codec is None else levels.get(self._codec)
-        self.plain = not (self.append_time or self._compact or self._validate or self._codec is not None)
+        self.plain = not (
+            self.append_time
+            or self._compact
+            or self._validate
+            or self._codec is not None
+            or self._before_ms != MAX_LONG
+        )
 
     def concern(self, header: BatchHeader, now_ms: int) -> bool:
         """Whether `apply` has anything to look at or to change."""
@@ -77,7 +83,7 @@ class BatchRules:
 
     def concern_time(self, timestamp: int, now_ms: int) -> bool:
         """The same of batches of CreateTime, of which this is the largest timestamp."""
-        return not self.plain or self._bounds_concern(timestamp, now_ms)
+        return not self.plain or timestamp - now_ms > self._after_ms
 
     def apply(self, batch: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """The batch as it is to be appended: patched in place, or a new one. TakesLong: see `applying`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from kbroker.protocol.records import (
@@ -12,10 +11,10 @@ from kbroker.protocol.records import (
     CorruptRecord,
     validate_stored_batch,
 )
+from kbroker.protocol.records.batch import START
 from kbroker.storage.files import Files, OpenFile
 
 CHUNK_BYTES = 1 << 20
-_START = struct.Struct(">qi")
 
 
 def scan(
@@ -31,7 +30,7 @@ def scan(
         start = 0
         size = BATCH_OVERHEAD
         while len(data) - start >= BATCH_OVERHEAD:
-            size = LOG_OVERHEAD + _START.unpack_from(data, start)[1]
+            size = LOG_OVERHEAD + START.unpack_from(data, start)[1]
             if size < BATCH_OVERHEAD or position + start + size > end:
                 raise CorruptRecord(f"a batch of {size} bytes where {end - position - start} remain")
             if start + size > len(data):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,11 +14,11 @@ from kbroker.protocol.records import (
     check_crc,
     read_header,
 )
+from kbroker.protocol.records.batch import START
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.recovery.batch_scan import CHUNK_BYTES, scan
 from kbroker.storage.segments.file_segment import Damage
 
-_START = struct.Struct(">qi")  # base offset, batch length
 # Leader epoch and magic stand side by side: an epoch below 2^24, or -1 for none, and 2.
 _EPOCH_AND_MAGIC = re.compile(rb"(?=(?:\x00[\x00-\xff]{3}|\xff{4})\x02)")
 _PATTERN_BYTES = 5
@@ -70,7 +69,7 @@ def _batch_behind(
         start = files.read_at(file, LOG_OVERHEAD, candidate)
         if len(start) < LOG_OVERHEAD:
             continue
-        base_offset, length = _START.unpack(start)
+        base_offset, length = START.unpack(start)
         if base_offset <= expected or (limit is not None and base_offset >= limit):
             continue
         if not BATCH_OVERHEAD - LOG_OVERHEAD <= length <= size_bytes - candidate - LOG_OVERHEAD:

@@ -170,7 +170,7 @@ class _Loader:
             segment.note_batch(start, header.size_bytes, header.last_offset, header.max_timestamp)
 
         self._walk(segment, self._reset(segment), segment.base_offset, note)
-        segment.persist(complete=True)
+        segment.complete()
 
     def _check_gap(self, segment: FileSegment, expected: int, offset: int) -> None:
         """At the end of `segment`, with `expected` due and the next one beginning at `offset`."""
@@ -193,15 +193,9 @@ class _Loader:
 
     def _replay(self, end_offset: int) -> None:
         loaded = self._loaded
-        # Whoever stopped cleanly without leaving a snapshot had no producer state to keep.
-        scan_all = not self._options.clean
-        loaded.producers = replay_producers(
-            self._files,
-            loaded.segments,
-            loaded.snapshots,
-            loaded.log_start_offset,
-            end_offset,
-            scan_all=scan_all,
+        replay = producers_of_clean_stop if self._options.clean else replay_producers
+        loaded.producers = replay(
+            self._files, loaded.segments, loaded.snapshots, loaded.log_start_offset, end_offset
         )
         loaded.producers.remove_expired(self._options.now_ms, self._options.producer_id_expiration_ms)
 
@@ -242,12 +236,7 @@ class _Loader:
         loaded.log_end_offset = expected
         if snapshot is not None and expected < snapshot:
             loaded.producers = replay_producers(
-                self._files,
-                loaded.segments,
-                loaded.snapshots,
-                loaded.log_start_offset,
-                expected,
-                scan_all=True,
+                self._files, loaded.segments, loaded.snapshots, loaded.log_start_offset, expected
             )
         if expected < self._recovery_point:
             self._lose_end(expected)
@@ -481,24 +470,40 @@ def segments_from(segments: list[FileSegment], offset: int) -> list[FileSegment]
 
 
 def replay_producers(
-    files: Files,
-    segments: list[FileSegment],
-    snapshots: Snapshots,
-    log_start_offset: int,
-    end_offset: int,
-    *,
-    scan_all: bool,
+    files: Files, segments: list[FileSegment], snapshots: Snapshots, log_start_offset: int, end_offset: int
 ) -> ProducerStates:
-    """The producers' state at `end_offset`: the newest snapshot, and the batches behind it.
-
-    `scan_all`: without a snapshot, all batches.
-    """
+    """The producers' state at `end_offset`: the newest snapshot and the batches behind it; or all batches."""
     producers = ProducerStates()
     newest = snapshots.newest(log_start_offset, end_offset)
     if newest is not None:
         producers.load(newest[1], newest[0])
-    start = max(newest[0] if newest is not None else 0, log_start_offset)
-    if start < end_offset and (newest is not None or scan_all):
+    _replay_batches(producers, files, segments, log_start_offset, end_offset)
+    return producers
+
+
+def producers_of_clean_stop(
+    files: Files, segments: list[FileSegment], snapshots: Snapshots, log_start_offset: int, end_offset: int
+) -> ProducerStates:
+    """The same; but who stopped cleanly without leaving a snapshot had no producer state to keep."""
+    producers = ProducerStates()
+    newest = snapshots.newest(log_start_offset, end_offset)
+    if newest is not None:
+        producers.load(newest[1], newest[0])
+        _replay_batches(producers, files, segments, log_start_offset, end_offset)
+    producers.end_offset = end_offset
+    return producers
+
+
+def _replay_batches(
+    producers: ProducerStates,
+    files: Files,
+    segments: list[FileSegment],
+    log_start_offset: int,
+    end_offset: int,
+) -> None:
+    """Bring the state from where it ends to `end_offset`."""
+    start = max(producers.end_offset, log_start_offset)
+    if start < end_offset:
         reader = LogReader(files, report=False)
         for segment in segments_from(segments, start):
             place = reader.place_of([segment], 0, start, wait=True)
@@ -506,4 +511,3 @@ def replay_producers(
                 if header.producer_id >= 0 and header.base_offset < end_offset:
                     producers.learn(batch, header, header.base_offset, header.last_offset)
     producers.end_offset = end_offset
-    return producers

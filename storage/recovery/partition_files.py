@@ -156,7 +156,7 @@ class PartitionFiles:
         """So that what is missing from there on shows in the chain of segments."""
         segment = self._segment(base_offset)
         segment.create()
-        segment.persist(complete=True)
+        segment.complete()
         return segment
 
     def _read_epochs(self, present: dict[str, int]) -> LeaderEpochs:

@@ -145,19 +145,10 @@ class FileSegment(Segment):
         except OSError as error:
             raise self._cut_torn(start, error) from error
         self.size_bytes = position
-        # As `note_batch`, for each of them.
-        since_entry, interval = self._bytes_since_index_entry, self._index_interval_bytes
         for batch, last_offset, timestamp in zip(batches, last_offsets, timestamps, strict=True):
-            if timestamp > self.max_timestamp:
-                self.max_timestamp = timestamp
-                self.max_timestamp_offset = last_offset
-            if since_entry > interval:
-                self.index.append(last_offset - self.base_offset, start)
-                self._add_time_entry()
-                since_entry = 0
-            since_entry += len(batch)
-            start += len(batch)
-        self._bytes_since_index_entry = since_entry
+            size = len(batch)
+            self.note_batch(start, size, last_offset, timestamp)
+            start += size
 
     def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
         """Remember a batch that stands in the `.log`: timestamps and index entries."""
@@ -305,19 +296,23 @@ class FileSegment(Segment):
 
     # files
 
-    def persist(self, *, complete: bool) -> list[str]:
-        """Write what follows from the `.log` beside it; returns the changed files.
+    def persist(self) -> list[str]:
+        """Write what follows from the `.log` so far beside it; returns the changed files."""
+        changed = [index.file.path for index in (self.index, self.time_index) if index.persist()]
+        return changed + self._persist_aborted()
 
-        `complete`: the segment ends or is closed, so that its largest timestamp goes into the time index.
-        """
-        if complete and self._timestamps_known:
+    def complete(self) -> list[str]:
+        """The same of a segment that ends or is closed: its largest timestamp goes into the time index."""
+        if self._timestamps_known:
             self._add_time_entry()
-        indexes = (self.index, self.time_index)
-        changed = [index.file.path for index in indexes if index.persist(complete=complete)]
+        changed = [index.file.path for index in (self.index, self.time_index) if index.complete()]
+        return changed + self._persist_aborted()
+
+    def _persist_aborted(self) -> list[str]:
         if self._aborted is not None and len(self._aborted) > self._aborted_on_disk:
             self._append_aborted(self._aborted[self._aborted_on_disk :])
-            changed.append(self._transaction_index_path)
-        return changed
+            return [self._transaction_index_path]
+        return []
 
     def _append_aborted(self, entries: list[AbortedEntry]) -> None:
         """Behind those that are there, which a disk without room must not take along."""

@@ -123,14 +123,16 @@ class Index:
 
     # changing what is on disk
 
-    def persist(self, *, complete: bool = True) -> bool:
-        """Append to the file what is not there yet; returns whether it was changed.
+    def persist(self) -> bool:
+        """Append to the file what is not there yet; returns whether it was changed."""
+        return self._append_entries() if self._keys else False
 
-        `complete`: there shall be a file, even if it is empty.
-        """
+    def complete(self) -> bool:
+        """The same of an index that ends: there is a file then, even if it is empty."""
+        return False if not self._keys and self._files.exists(self.file.path) else self._append_entries()
+
+    def _append_entries(self) -> bool:
         count = len(self._keys)
-        if not count and (not complete or self._files.exists(self.file.path)):
-            return False
         data = b"".join(map(self._entry.pack, self._keys, self._values))
         handle = self._descriptors.open(self.file, create=True)
         self._files.write_all(handle, data, self._disk_entries * self._entry.size)

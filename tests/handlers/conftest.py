@@ -29,8 +29,13 @@ from kbroker.requests.session import Requests, Session
 from kbroker.storage.memory import MemoryDirectory
 from kbroker.storage.worker import InlineWorker
 from kbroker.topics.registry import Topic
+from tests.support.late_logs import LateDirectory
 
 NOW_MS = 1_700_000_000_000
+on_late_logs_too = pytest.mark.parametrize(
+    "logs", [MemoryDirectory, LateDirectory], ids=["memory", "late"], indirect=True
+)
+"""For tests that hold whether a log gives offsets at once or later."""
 
 
 class ManualScheduler:
@@ -52,10 +57,12 @@ class Cluster:
 
     _connected: tuple[Broker, Session] | None = None
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], logs: MemoryDirectory | LateDirectory | None = None
+    ) -> None:
         self.now_ms = NOW_MS
         self.catalog: Catalog = MemoryCatalog()
-        self.logs = MemoryDirectory()
+        self.logs = logs or MemoryDirectory()
         self.scheduler = ManualScheduler()
         self.broker = self.start(settings)
 
@@ -79,13 +86,30 @@ class Cluster:
         """Append one batch with one record per timestamp; returns its base offset."""
         records = build_batch([Record(timestamp, b"key", b"value") for timestamp in timestamps], **batch)
         log = self.broker.find_log(topic, partition)
-        return log.append_as_leader(memoryview(bytearray(records)), self.now_ms).base_offset
+        appended = log.append_as_leader(memoryview(bytearray(records)), self.now_ms)
+        if appended.durable is None:
+            return appended.base_offset
+        self.deliver()
+        assigned = appended.durable.result()
+        assert assigned is not None
+        return assigned.base_offset
+
+    def deliver(self) -> None:
+        """What late logs owe."""
+        if isinstance(self.logs, LateDirectory):
+            self.logs.deliver_all()
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         return self.broker.find_log(topic, partition).log_end_offset
 
     def send(self, request: Any, version: int) -> Any:
         """The response, or the Pending of one, as it arrives at a client; None if there is no answer."""
+        answer = self.begin(request, version)
+        self.deliver()
+        return answer.result() if isinstance(answer, Pending) and answer.done else answer
+
+    def begin(self, request: Any, version: int) -> Any:
+        """The same, before late logs deliver what they owe."""
         schema = type(request).__schema__
         header = RequestHeader(schema.api_key, version, 7, "test")
         frame = encode_bytes(header, request_header_version(schema.api_key, version))
@@ -145,7 +169,13 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
-def cluster(settings: dict[str, str]) -> Iterator[Cluster]:
-    cluster = Cluster(settings)
+def logs(request: pytest.FixtureRequest) -> MemoryDirectory | LateDirectory:
+    directory: MemoryDirectory | LateDirectory = getattr(request, "param", MemoryDirectory)()
+    return directory
+
+
+@pytest.fixture
+def cluster(settings: dict[str, str], logs: MemoryDirectory | LateDirectory) -> Iterator[Cluster]:
+    cluster = Cluster(settings, logs)
     yield cluster
     cluster.catalog.close()

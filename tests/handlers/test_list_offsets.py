@@ -14,6 +14,10 @@ from kbroker.protocol.messages.list_offsets import (
 )
 from kbroker.storage.interface import TimestampOffset
 
+from .conftest import on_late_logs_too
+
+pytestmark = on_late_logs_too
+
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 T = 1_699_999_000_000
 

@@ -9,6 +9,10 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
+from .conftest import on_late_logs_too
+
+pytestmark = on_late_logs_too
+
 T = 1_699_999_000_000
 
 

@@ -23,7 +23,6 @@ import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.Utils;
 
 /**
  * Kafka's own record code behind standard input and output: one line asks, one line answers.
@@ -53,7 +52,6 @@ public class JavaRecords {
             case "down": return down(words);
             case "marker": return marker(words);
             case "retain": return retain(words);
-            case "murmur2": return Integer.toString(Utils.murmur2(HEX.parseHex(words.length > 1 ? words[1] : "")));
             default: throw new IllegalArgumentException(words[0]);
         }
     }

@@ -85,9 +85,6 @@ class JavaRecords:
         kept = ",".join(map(str, offsets)) or ","
         return bytes.fromhex(self._ask("retain", delete_horizon_ms, 0, kept, batches.hex()))
 
-    def murmur2(self, data: bytes) -> int:
-        return int(self._ask("murmur2", data.hex()))
-
 
 def _hex(data: bytes | None) -> str:
     return "." if data is None else data.hex()

@@ -20,7 +20,6 @@ from kbroker.protocol.records import (
     recompress,
     replace_payload,
     validate_batch,
-    validate_records,
 )
 from kbroker.protocol.records.batch import assemble_batch
 from kbroker.protocol.records.codec import encode_varint
@@ -45,7 +44,6 @@ def test_records_come_back_as_they_were_put_in(records: list[Record], codec: int
     header = validate_batch(batch)
     assert header.max_timestamp == max(record.timestamp for record in records)
     assert list(iter_records(batch)) == at_offsets(records, base_offset)
-    assert validate_records(batch) == header.max_timestamp
 
 
 @given(record_lists, st.sampled_from(CODECS), st.sampled_from(CODECS))
@@ -109,25 +107,6 @@ def test_decompression_stops_at_the_limit(codec: int) -> None:
     assert next(iter_records(batch, limit=size)).value == bytes(1_000_000)
     with pytest.raises(DecompressedTooLarge):
         iter_records(batch, limit=size - 1)
-
-
-def test_deep_validation_wants_consecutive_offset_deltas() -> None:
-    batch = build_batch(RECORDS)
-    header = read_header(batch)
-    payload = payload_of(batch, header)
-    first, second, third = (payload[span.start : span.end] for span in iter_spans(payload, header))
-    assert validate_records(batch) == 1002
-    for shuffled in (second + first + third, first + first + third):
-        with pytest.raises(InvalidRecord) as caught:
-            validate_records(with_payload(shuffled, 3))
-        assert caught.value.indexes in ((0,), (1,))
-
-
-def test_a_compacted_topic_takes_no_record_without_a_key() -> None:
-    assert validate_records(build_batch(RECORDS[:2]), compacted=True) == 1002
-    with pytest.raises(InvalidRecord) as caught:
-        validate_records(build_batch(RECORDS), compacted=True)
-    assert caught.value.indexes == (2,)
 
 
 def test_timestamps_beyond_int64_are_invalid() -> None:
@@ -198,7 +177,6 @@ def test_random_payloads_raise_record_errors_only(payload: bytes, codec: int, co
     for read in (
         lambda: list(iter_records(batch, limit=1 << 20)),
         lambda: list(iter_spans(payload_of(batch, header._replace(attributes=codec), 1 << 20), header)),
-        lambda: validate_records(batch, limit=1 << 20),
         lambda: recompress(batch, 0, limit=1 << 20),
         lambda: validate_batch(batch),
     ):

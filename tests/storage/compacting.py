@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kbroker.protocol.records import BatchHeader, Record, build_batch, iter_batches
 from kbroker.storage.compaction.jobs import CleaningJob, Event
 from kbroker.storage.compaction.runner import InlineRunner, Runner
-from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
+from kbroker.storage.config import DELETE, MAX_LONG, DirectoryConfig, LogConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.files import Files
 from kbroker.storage.interface import Directory, Log
@@ -111,8 +111,12 @@ class Compacting:
     def append(self, *pairs: Pair, **fields: Any) -> int:
         """A record without key comes from the time before the topic was compacted."""
         fields.setdefault("timestamp", self.now_ms)
-        client = all(key is not None for key, _ in pairs)
-        return self.log.append_as_leader(keyed(*pairs, **fields), self.now_ms, client=client).base_offset
+        config = self.log.config
+        if any(key is None for key, _ in pairs):
+            self.log.config = replace(config, cleanup_policy=frozenset((DELETE,)))
+        appended = self.log.append_as_leader(keyed(*pairs, **fields), self.now_ms)
+        self.log.config = config
+        return appended.base_offset
 
     def mark(self, *, commit: bool, producer_id: int = 7, epoch: int = 0) -> None:
         self.log.append_control(producer_id, epoch, commit=commit, coordinator_epoch=0, now_ms=self.now_ms)

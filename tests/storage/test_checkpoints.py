@@ -33,8 +33,11 @@ def published(storage: Storage, name: str = "recovery-point") -> Offsets:
     return decode((storage.path / f"{name}-offset-checkpoint").read_bytes())
 
 
+_MOST_LOGS = flusher._MANY * 3
+
+
 def a_round(storage: Storage, worker: ManualWorker, now_ms: int = NOW + MINUTE_MS) -> None:
-    for step in range(100):
+    for step in range(_MOST_LOGS + 10):  # on the slowest machine a tick gets through one log
         storage.directory.tick(now_ms + step)
         worker.run_all()
 
@@ -76,7 +79,7 @@ def test_what_an_idle_log_published_is_not_written_again(storage: Storage, worke
 def test_thousands_of_logs_are_published_with_one_syncfs(
     storage: Storage, worker: ManualWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = flusher._MANY * 3
+    count = _MOST_LOGS
     for partition in range(count):
         storage.log("topic", partition).append_as_leader(idempotent(0), NOW)
     calls: list[str] = []
@@ -106,15 +109,6 @@ def test_an_older_checkpoint_does_not_overwrite_a_newer_one(storage: Storage, wo
         function()
     assert published(storage) == {("topic", 0): 6}
     assert storage.directory.offsets("topic", 0) == (1, 6)
-
-
-def test_a_truncated_log_takes_back_what_it_published_first(storage: Storage, worker: ManualWorker) -> None:
-    log = storage.log()
-    for _ in range(5):
-        log.append_as_leader(batch(), NOW)
-    a_round(storage, worker)
-    log.truncate_to(2)
-    assert published(storage) == {("topic", 0): 2}
 
 
 def test_a_log_on_a_full_disk_keeps_its_old_recovery_point(

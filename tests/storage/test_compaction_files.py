@@ -156,18 +156,6 @@ def test_the_cleaner_offset_checkpoint_is_kafkas_and_is_used_after_a_restart(top
     topic.open()
 
 
-def test_a_truncated_log_is_dirty_from_its_end_on(topic: Compacting) -> None:
-    fill(topic)
-    topic.compact()
-    topic.log.truncate_to(14)
-    assert file_log(topic).first_dirty_offset == topic.log.log_end_offset == 14
-    for number in range(20):
-        topic.append(("k0", str(number)))
-    topic.roll()
-    topic.compact()
-    assert [value for _, key, value in topic.contents() if key == "k0"] == ["19"]
-
-
 def test_a_partition_that_nobody_opened_since_the_start_is_compacted(topic: Compacting) -> None:
     fill(topic)
     topic.directory.close()
@@ -356,7 +344,7 @@ def test_a_cold_read_that_began_before_the_swap_is_answered(tmp_path: Path) -> N
     topic.directory.close()
 
 
-@pytest.mark.parametrize("change", ["delete partition", "truncate", "retention", "close", "fence"])
+@pytest.mark.parametrize("change", ["delete partition", "retention", "close", "fence"])
 def test_a_compaction_that_something_else_overtakes_is_given_up(
     stepped: tuple[Compacting, StepRunner], change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -368,8 +356,6 @@ def test_a_compaction_that_something_else_overtakes_is_given_up(
     segments = topic.segments()
     if change == "delete partition":
         topic.directory.delete_partition("topic", 0, TOPIC_ID)
-    elif change == "truncate":
-        topic.log.truncate_to(topic.log.log_end_offset - 1)
     elif change == "retention":
         topic.log.delete_records_before(segments[3])
         file_log(topic).apply_retention(topic.now_ms)
@@ -383,7 +369,7 @@ def test_a_compaction_that_something_else_overtakes_is_given_up(
     if change != "close":
         assert topic.runs == 0
     assert not list(topic.path.glob("*/*.cleaned"))  # type: ignore[union-attr]
-    if change in ("truncate", "retention", "close"):
+    if change in ("retention", "close"):
         topic.compact()
         assert [value for _, key, value in topic.contents() if key == "k5"] == [f"2 {'x' * 40}"]
 

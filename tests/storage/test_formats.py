@@ -216,7 +216,7 @@ def test_an_index_finds_the_last_entry_at_or_below(
         index.append(key, value)
         entries.append((key, value))
         if number in persisted:
-            index.persist()
+            index.complete()
     for target in targets:
         below = [each for each in entries if each[0] <= target]
         assert index.floor(target, wait=True) == (below[-1] if below else None)
@@ -229,7 +229,7 @@ def test_an_index_finds_the_last_entry_at_or_below(
     index.truncate(keep)
     assert index.last(wait=True) == (entries[keep - 1] if keep else None)
     index.append(10**6, 10**6)
-    index.persist()
+    index.complete()
     assert path.stat().st_size == (keep + 1) * index.entry_bytes
     assert index.last(wait=True) == (10**6, 10**6)
 
@@ -239,7 +239,7 @@ def test_a_large_index_is_searched_on_disk(tmp_path: Path) -> None:
     index = Index(files, Descriptors(files), str(tmp_path / "index"), OFFSET_ENTRY)
     for number in range(1, 20_000):
         index.append(number * 3, number * 5)
-    index.persist()
+    index.complete()
     for target in (0, 2, 3, 4, 777, 30_000, 59_996, 59_997, 10**9):
         expected = min(target // 3, 19_999)
         assert index.floor(target, wait=False) == ((expected * 3, expected * 5) if expected else None)
@@ -253,11 +253,11 @@ def test_an_offset_index_is_kafkas(tmp_path: Path) -> None:
     files = Files()
     index = Index(files, Descriptors(files), str(tmp_path / "index"), OFFSET_ENTRY)
     index.append(5, 4097)
-    index.persist()
+    index.complete()
     assert (tmp_path / "index").read_bytes().hex() == "0000000500001001"
     times = Index(files, Descriptors(files), str(tmp_path / "timeindex"), TIME_ENTRY)
     times.append(1700000000000, 5)
-    times.persist()
+    times.complete()
     assert (tmp_path / "timeindex").read_bytes().hex() == "0000018bcfe5680000000005"
 
 

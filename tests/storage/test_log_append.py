@@ -12,6 +12,8 @@ from kbroker.protocol.records import (
     UnsupportedCompression,
     build_batch,
     compression,
+    iter_spans,
+    payload_of,
     read_header,
 )
 from kbroker.protocol.records.batch import assemble_batch
@@ -69,22 +71,14 @@ def test_two_batches_of_a_client_are_refused(log: Log) -> None:
         log.append_as_leader(memoryview(bytearray(bytes(batch()) + bytes(batch()))), NOW)
 
 
-def test_two_batches_of_the_broker_are_taken_together(log: Log) -> None:
-    both = memoryview(bytearray(bytes(batch("a", "b")) + bytes(batch("c"))))
-    appended = log.append_as_leader(both, NOW, client=False)
-    assert (appended.base_offset, appended.last_offset) == (0, 2)
-    assert contents(log) == [(0, "a"), (1, "b"), (2, "c")]
-
-
 def test_a_client_batch_starts_at_base_offset_zero(log: Log) -> None:
     with pytest.raises(InvalidRecord):
         log.append_as_leader(batch(base_offset=3), NOW)
 
 
 def test_no_batch_at_all_is_refused(log: Log) -> None:
-    for client in (True, False):
-        with pytest.raises((InvalidRecord, CorruptRecord)):
-            log.append_as_leader(memoryview(bytearray()), NOW, client=client)
+    with pytest.raises((InvalidRecord, CorruptRecord)):
+        log.append_as_leader(memoryview(bytearray()), NOW)
 
 
 def test_a_control_batch_of_a_client_is_refused(log: Log) -> None:
@@ -252,9 +246,9 @@ def test_a_segment_spans_no_more_offsets_than_an_index_can_say(storage: Storage)
 
     log = storage.log()
     header = read_header(bytes(batch()))
-    sparse = build_empty_batch(header._replace(last_offset_delta=2**31 - 2))
+    sparse = memoryview(bytearray(build_empty_batch(header._replace(last_offset_delta=2**31 - 2))))
     log.append_as_leader(batch(), NOW)
-    log.append_as_leader(memoryview(bytearray(sparse)), NOW, client=False)
+    log._append_checked(sparse, read_header(sparse), NOW)  # type: ignore[attr-defined]
     log.append_as_leader(batch("behind"), NOW)
     assert log.log_end_offset == 2**31 + 1
     assert [segment.base_offset for segment in log._segments] == [0, 2**31]  # type: ignore[attr-defined]
@@ -278,6 +272,19 @@ def test_what_is_inside_a_batch_is_checked_where_the_broker_is_told_to(storage: 
     assert storage.log("trusting").append_as_leader(memoryview(bytearray(nonsense)), NOW).base_offset == 0
     with pytest.raises(RecordError):
         storage.log("checking", validate_records=True).append_as_leader(nonsense, NOW)
+
+
+def test_the_offset_deltas_of_a_checked_batch_run_from_zero(storage: Storage) -> None:
+    log = storage.log(validate_records=True)
+    whole = build_batch([Record(NOW, None, value) for value in (b"a", b"b", b"c")])
+    header = read_header(whole)
+    payload = payload_of(whole, header)
+    first, second, third = (payload[span.start : span.end] for span in iter_spans(payload, header))
+    log.append_as_leader(memoryview(bytearray(whole)), NOW)
+    for shuffled, wrong in ((second + first + third, 0), (first + first + third, 1)):
+        with pytest.raises(InvalidRecord) as caught:
+            log.append_as_leader(memoryview(bytearray(assemble_batch(header, shuffled))), NOW)
+        assert caught.value.indexes == (wrong,)
 
 
 def test_segments_roll_when_their_indexes_are_full(file_storage: Storage) -> None:

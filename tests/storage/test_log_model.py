@@ -262,17 +262,6 @@ class LogModel(RuleBasedStateMachine):
         self.worker.run_all()
         self.published_start = self.start
 
-    @rule(position=st.floats(0, 1))
-    def truncate(self, position: float) -> None:
-        offset = int(position * (len(self.history) + 1))
-        self.log.truncate_to(offset)
-        self.sync()
-        assert self.log.log_end_offset <= max(offset, self.start) or offset >= len(self.history)
-        self.cut(self.log.log_end_offset)
-        self.start = self.log.log_start_offset
-        self.published_start = min(self.start, self.published_start)
-        self.forget_the_deleted()
-
     def cut(self, end: int) -> None:
         del self.history[end:], self.epochs[end:]
         self.transactions = [each for each in self.transactions if each.first_offset < end]

@@ -225,17 +225,6 @@ def test_watchers_hear_of_the_last_stable_offset(log: Log) -> None:
     assert seen == [2]
 
 
-def test_truncation_reopens_the_transaction_whose_marker_it_cut(log: Log) -> None:
-    log.append_as_leader(transactional(0), NOW)
-    end(log, commit=False)
-    log.append_as_leader(batch(), NOW)
-    log.truncate_to(1)
-    assert log.last_stable_offset == 0
-    assert log.has_ongoing_transaction(7, 0)
-    end(log, commit=True)
-    assert read(log, 0, committed=True).aborted == []
-
-
 # across restarts
 
 

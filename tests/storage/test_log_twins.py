@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kbroker.protocol.records import RecordError
 from kbroker.storage.config import DirectoryConfig
@@ -208,16 +208,6 @@ class LogTwins(RuleBasedStateMachine):
     @rule(position=POSITIONS)
     def delete_records(self, position: float) -> None:
         self.same(lambda log: log.delete_records_before(int(position * log.log_end_offset)))
-
-    # What is known of producers whose records were deleted depends on snapshots, which memory has none of.
-    @precondition(lambda self: not any(log.log_start_offset for log in self.logs()))
-    @rule(position=POSITIONS)
-    def truncate(self, position: float) -> None:
-        self.same(lambda log: log.truncate_to(int(position * log.log_end_offset)))
-        # A snapshot has the last batch of each producer only: those before it are known to memory alone.
-        for log in self.logs():
-            for entry in log._producers:  # type: ignore[attr-defined]
-                del entry.batches[:-1]
 
     @rule()
     def raise_the_leader_epoch(self) -> None:

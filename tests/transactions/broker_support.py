@@ -30,6 +30,7 @@ from kbroker.protocol.records.codec import Record
 from kbroker.storage.interface import Log, Slice
 from kbroker.transactions.markers import TransactionMarkers
 from tests.handlers.conftest import Cluster
+from tests.support.late_logs import LateLog
 
 from .support import SlowStore
 
@@ -143,6 +144,7 @@ def fetched_offset(cluster: Cluster, group: str, topic: str, *, require_stable: 
 
 def committed_values(log: Log) -> list[bytes]:
     """What a read_committed consumer gets: it skips what the aborted list and the markers tell it to."""
+    log = log.inner if isinstance(log, LateLog) else log
     found = log.read(log.log_start_offset, 1 << 30, committed=True)
     assert isinstance(found, Slice)
     waiting = sorted(found.aborted, key=lambda aborted: aborted.first_offset)

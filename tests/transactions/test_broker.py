@@ -19,8 +19,9 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kbroker.storage.errors import DiskFull
-from kbroker.storage.memory import MemoryLog
+from kbroker.storage.memory import MemoryDirectory, MemoryLog
 from tests.handlers.conftest import Cluster
+from tests.support.late_logs import LateDirectory
 
 from .broker_support import (
     READ_COMMITTED,
@@ -33,9 +34,9 @@ from .broker_support import (
 )
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    cluster = Cluster({"node.id": "1"})
+@pytest.fixture(params=[MemoryDirectory, LateDirectory], ids=["memory", "late"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    cluster = Cluster({"node.id": "1"}, request.param())
     cluster.create("topic", 2)
     yield cluster
     cluster.catalog.close()
@@ -123,6 +124,7 @@ def test_a_batch_is_written_once_its_partition_is_in_the_transaction(cluster: Cl
     assert not answer.done
     assert cluster.broker.find_log("topic", 0).log_end_offset == 0
     store.finish()
+    cluster.deliver()
     assert produce_error(answer.result()) == ErrorCode.NONE
     assert cluster.broker.find_log("topic", 0).log_end_offset == 1
     assert produce_error(client.produce("topic", b"b")) == ErrorCode.NONE  # nothing to wait for any more
@@ -163,6 +165,7 @@ def test_verification_can_be_switched_off(cluster: Cluster) -> None:
     assert produce_error(client.produce("topic", b"a", version=9)) == ErrorCode.NONE
 
 
+@pytest.mark.parametrize("cluster", [MemoryDirectory], ids=["memory"], indirect=True)  # late logs show first
 @pytest.mark.parametrize(
     ("version", "refusal"),
     [(11, ErrorCode.NOT_ENOUGH_REPLICAS), (12, ErrorCode.INVALID_PRODUCER_EPOCH)],
@@ -205,6 +208,7 @@ def test_who_asks_after_the_answer_sees_the_transaction(cluster: Cluster, topic:
     ending = client.end()
     assert not ending.done
     store.finish(1)
+    cluster.deliver()
     assert ending.result().error_code == ErrorCode.NONE
     assert committed_values(cluster.broker.find_log(topic, 0)) == [b"a"]
 
@@ -270,6 +274,7 @@ def test_a_full_disk_delays_the_end_until_there_is_room(
     monkeypatch.undo()
     cluster.now_ms += 2000
     cluster.broker.transactions.tick(cluster.now_ms)
+    cluster.deliver()
     assert cluster.broker.transactions.describe("id").state == "CompleteCommit"
     assert values(cluster, 1) == [b"b"]
     assert values(cluster) == [b"a"]
@@ -286,6 +291,7 @@ def test_what_was_prepared_is_ended_by_the_next_start(
         with pytest.raises(Killed):
             client.end()
     cluster.broker = cluster.start({"node.id": "1"})
+    cluster.deliver()
     assert values(cluster) == [b"a"]
     assert values(cluster, 1) == [b"b"]
     assert fetched_offset(cluster, "group", "topic", require_stable=True) == (0, 5)

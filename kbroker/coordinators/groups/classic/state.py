@@ -71,11 +71,6 @@ class ClassicGroupState:
         return self.state is EMPTY
 
     @property
-    def is_simple(self) -> bool:
-        """Only a name under which offsets are committed: nobody ever joined."""
-        return self.protocol_type is None and self.is_empty and not self.members.pending
-
-    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == PROTOCOL_TYPE
 

@@ -1,5 +1,3 @@
-"""CreateTopics and topics made by asking for them, where the broker's defaults decide."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,6 +9,7 @@ from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -66,3 +65,82 @@ def test_a_creation_whose_client_goes_away_is_done_all_the_same(cluster, monkeyp
     cluster.send(request, 7).abandon()
     stored.resolve(None)
     assert cluster.broker.topics.get("t") is not None
+
+
+def wanted(name: str = "t", partitions: int = 1, factor: int = 1, **fields: Any) -> CreatableTopic:
+    configs = [CreatableTopicConfig(*each) for each in fields.get("configs", ())]
+    assignments = [CreatableReplicaAssignment(*each) for each in fields.get("assignments", ())]
+    return CreatableTopic(name, partitions, factor, assignments, configs)
+
+
+def send(cluster: Any, *topics: CreatableTopic, version: int = 7, **fields: Any) -> Any:
+    return cluster.send(CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, **fields), version).topics
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_a_topic_is_created_and_from_version_5_on_described(cluster: Any, version: int) -> None:
+    (created,) = send(cluster, wanted(partitions=3, configs=[("retention.ms", "5")]), version=version)
+    assert (created.name, created.error_code, created.error_message) == ("t", ErrorCode.NONE, None)
+    assert any(created.topic_id) is (version >= 7)
+    described = version >= 5
+    assert created.num_partitions == (3 if described else -1)
+    assert created.replication_factor == (1 if described else -1)
+    configs = {config.name: config.value for config in created.configs or ()}
+    assert configs.get("retention.ms") == ("5" if described else None)
+
+
+REFUSED = {
+    "an empty name": (wanted(""), "INVALID_TOPIC_EXCEPTION"),
+    "dots for a name": (wanted(".."), "INVALID_TOPIC_EXCEPTION"),
+    "a space in the name": (wanted("a b"), "INVALID_TOPIC_EXCEPTION"),
+    "a name of 250 letters": (wanted("x" * 250), "INVALID_TOPIC_EXCEPTION"),
+    "no partitions": (wanted(partitions=0), "INVALID_PARTITIONS"),
+    "fewer than none": (wanted(partitions=-2), "INVALID_PARTITIONS"),
+    "no replicas": (wanted(factor=0), "INVALID_REPLICATION_FACTOR"),
+    "two replicas": (wanted(factor=2), "INVALID_REPLICATION_FACTOR"),
+    "a config that does not exist": (wanted(configs=[("no.such", "1")]), "INVALID_CONFIG"),
+    "a config without a value": (wanted(configs=[("retention.ms", None)]), "INVALID_CONFIG"),
+    "a config out of range": (wanted(configs=[("retention.ms", "-2")]), "INVALID_CONFIG"),
+    "a broker that is not there": (
+        wanted("t", -1, -1, assignments=[(0, [99])]),
+        "INVALID_REPLICA_ASSIGNMENT",
+    ),
+    "a broker twice": (wanted("t", -1, -1, assignments=[(0, [1, 1])]), "INVALID_REPLICA_ASSIGNMENT"),
+    "a gap": (wanted("t", -1, -1, assignments=[(0, [1]), (2, [1])]), "INVALID_REPLICA_ASSIGNMENT"),
+    "assignments and a count": (wanted("t", 1, -1, assignments=[(0, [1])]), "INVALID_REQUEST"),
+}
+
+
+@pytest.mark.parametrize("version", [2, 7])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_topic_that_cannot_be_is_refused_with_a_reason(cluster: Any, case: str, version: int) -> None:
+    topic, code = REFUSED[case]
+    (refused,) = send(cluster, topic, version=version)
+    assert ErrorCode(refused.error_code).name == code
+    assert refused.error_message
+
+
+def test_a_topic_that_is_there_already_is_refused(cluster: Any) -> None:
+    cluster.create("t")
+    (refused,) = send(cluster, wanted("t"))
+    assert refused.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_names_that_differ_in_dots_and_underscores_only_collide(cluster: Any) -> None:
+    cluster.create("a.b")
+    (refused,) = send(cluster, wanted("a_b"))
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_topic_that_is_named_twice_is_not_created(cluster: Any) -> None:
+    (refused,) = send(cluster, wanted("t"), wanted("t"))
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_request_may_ask_whether_it_could_be_done(cluster: Any) -> None:
+    (possible,) = send(cluster, wanted("t"), validate_only=True)
+    assert possible.error_code == ErrorCode.NONE
+    (created,) = send(cluster, wanted("t"))
+    assert created.error_code == ErrorCode.NONE
+    (refused,) = send(cluster, wanted("t"), validate_only=True)
+    assert refused.error_code == ErrorCode.TOPIC_ALREADY_EXISTS

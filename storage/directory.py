@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kbroker.protocol.records import RecordError
@@ -491,7 +491,7 @@ class LogDirectory:
     def judges_transactions(self) -> bool:
         return False
 
-    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+    def prepare_reads(self, wanted: Callable[[], Iterator[WantedRead]], max_bytes: int) -> None:
         return None  # what is cold is found out, and loaded, by each read
 
     def sizes(self) -> Iterator[PartitionSize]:

@@ -8,7 +8,7 @@ Offsets of a log, always: log_start_offset ≤ last_stable_offset ≤ high_water
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from kbroker.pending import Pending
@@ -278,9 +278,12 @@ class Directory(Protocol):
         """Whether a log itself admits transactional batches: the coordinator is then not asked before."""
         ...
 
-    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> Pending[None] | None:
+    def prepare_reads(
+        self, wanted: Callable[[], Iterator[WantedRead]], max_bytes: int
+    ) -> Pending[None] | None:
         """Get at once what the reads of one Fetch need, up to `max_bytes`; None: they may begin.
 
+        `wanted` tells which they are; a directory that prepares nothing does not ask.
         What cannot be got is no failure here but of the read that needs it.
         """
         ...

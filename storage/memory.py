@@ -6,7 +6,7 @@ The behaviour is the file-backed log's, segments and retention included; appende
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kbroker.pending import Pending
 from kbroker.protocol.records import iter_records, read_header
@@ -217,7 +217,7 @@ class MemoryDirectory:
     def forget(self, topic: str, partition: int) -> None:
         pass
 
-    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> None:
+    def prepare_reads(self, wanted: Callable[[], Iterator[WantedRead]], max_bytes: int) -> None:
         return None
 
     def sizes(self) -> Iterator[PartitionSize]:

@@ -110,7 +110,7 @@ class Fetching:
         self._failed = False
         most = _UNREAD_BYTES if self._unread else max(budget.available // _LARGEST_PART, _LEAST_BYTES)
         self._limit = min(self._max_bytes, most)
-        prepared = self._broker.logs.prepare_reads(self._wanted(), self._limit)
+        prepared = self._broker.logs.prepare_reads(self._wanted, self._limit)
         if prepared is not None:
             self._hold_until(prepared)
             return False

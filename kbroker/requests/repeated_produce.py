@@ -29,11 +29,11 @@ from kbroker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kbroker.protocol.records.batch import (
-    LENGTH_MAGIC_ATTRIBUTES,
     LOG_OVERHEAD,
     LOW_ATTRIBUTES_POSITION,
     MAGIC,
     TRANSACTIONAL_BIT,
+    unpack_length_magic_attributes,
 )
 from kbroker.protocol.records.codec import NO_TIMESTAMP
 from kbroker.protocol.types import ProtocolError
@@ -182,7 +182,7 @@ class RepeatedProduces:
         batch = self._batch(frame, position, len(frame))
         if batch is None:
             return None
-        length, magic, attributes = LENGTH_MAGIC_ATTRIBUTES.unpack_from(batch)
+        length, magic, attributes = unpack_length_magic_attributes(batch)
         if length + LOG_OVERHEAD != len(batch) or magic != MAGIC or attributes & TRANSACTIONAL_BIT:
             return None
         return lane, correlation_id, batch

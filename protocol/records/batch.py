@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-START: Final = struct.Struct(">qi")  # base offset, batch length
+# Bound here: a method of an imported object would be looked up again at every call.
+unpack_start: Final = struct.Struct(">qi").unpack_from  # base offset, batch length
+unpack_length_magic_attributes: Final = struct.Struct(">8xi4xb4xh").unpack_from
 START_AND_EPOCH: Final = struct.Struct(">qii")  # … and the leader epoch: what the broker may set
-LENGTH_MAGIC_ATTRIBUTES: Final = struct.Struct(">8xi4xb4xh")
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_POSITION: Final = 8
@@ -50,8 +51,8 @@ _CRC_POSITION: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
 ATTRIBUTES_POSITION: Final = 21
 LOW_ATTRIBUTES_POSITION: Final = ATTRIBUTES_POSITION + 1  # of the byte with all bits that have a meaning
-LAST_OFFSET_DELTA: Final = struct.Struct(">i")
 LAST_OFFSET_DELTA_POSITION: Final = 23
+unpack_last_offset_delta: Final = struct.Struct(">i").unpack_from
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
 

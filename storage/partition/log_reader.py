@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kbroker.protocol.records import CorruptRecord, iter_records
 from kbroker.protocol.records.batch import (
     BATCH_OVERHEAD,
-    LAST_OFFSET_DELTA,
     LAST_OFFSET_DELTA_POSITION,
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
-    START,
     BatchHeader,
     read_header,
+    unpack_last_offset_delta,
+    unpack_start,
 )
 from kbroker.storage.files import Files, WouldBlock
 from kbroker.storage.interface import Buffer, TimestampOffset
@@ -168,7 +168,7 @@ class LogReader:
         if position < segment.size_bytes:
             data = self._read(segment, BATCH_OVERHEAD, position, wait)
             if len(data) == BATCH_OVERHEAD and data[MAGIC_POSITION] == MAGIC:
-                base_offset, _ = START.unpack_from(data)
+                base_offset, _ = unpack_start(data)
                 if segment.base_offset <= base_offset <= segment.base_offset + offset:
                     return True
         place = (segment.base_offset, -1)
@@ -244,8 +244,8 @@ class LogReader:
         return Found(FileRange(self._files, self._worker, segment.handle, start, stop - start), next_offset)
 
     def _found(self, segment: FileSegment, position: int, view: memoryview, last: int) -> Found:
-        base_offset, _ = START.unpack_from(view, last)
-        (delta,) = LAST_OFFSET_DELTA.unpack_from(view, last + LAST_OFFSET_DELTA_POSITION)
+        base_offset, _ = unpack_start(view, last)
+        (delta,) = unpack_last_offset_delta(view, last + LAST_OFFSET_DELTA_POSITION)
         next_offset = base_offset + delta + 1
         self.remember(next_offset, segment, position + len(view))
         return Found(view, next_offset)
@@ -271,7 +271,7 @@ class LogReader:
         """The size that the batch at `start` of a buffer read at `position` says it has."""
         if len(buffer) - start < BATCH_OVERHEAD:
             raise self._damaged(segment, position + start, "the segment ends within a batch header")
-        _, length = START.unpack_from(buffer, start)
+        _, length = unpack_start(buffer, start)
         size = LOG_OVERHEAD + length
         if size < BATCH_OVERHEAD or buffer[start + MAGIC_POSITION] != MAGIC or position + start + size > end:
             raise self._damaged(segment, position + start, f"no batch header: {length} bytes")
@@ -282,8 +282,8 @@ class LogReader:
         start = 0
         while True:
             size = self._batch_size(segment, buffer, start, position, end)
-            base_offset, _ = START.unpack_from(buffer, start)
-            (delta,) = LAST_OFFSET_DELTA.unpack_from(buffer, start + LAST_OFFSET_DELTA_POSITION)
+            base_offset, _ = unpack_start(buffer, start)
+            (delta,) = unpack_last_offset_delta(buffer, start + LAST_OFFSET_DELTA_POSITION)
             if base_offset + delta >= offset:
                 return start
             start += size
@@ -292,7 +292,7 @@ class LogReader:
 
     def _cut(self, segment: FileSegment, buffer: Buffer, length: int, position: int) -> tuple[int, int]:
         """Where the last whole batch before `length` ends, and where it starts."""
-        unpack = START.unpack_from
+        unpack = unpack_start
         stop = last = 0
         walked = 0
         while length - stop >= LOG_OVERHEAD:
@@ -320,7 +320,7 @@ class LogReader:
                 return stop
             start = entry[1] - position
             if start + LOG_OVERHEAD <= length:
-                _, size = START.unpack_from(buffer, start)
+                _, size = unpack_start(buffer, start)
                 if size >= BATCH_OVERHEAD - LOG_OVERHEAD and start + LOG_OVERHEAD + size <= length:
                     return start
             target = entry[1] - 1

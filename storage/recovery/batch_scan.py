@@ -11,7 +11,7 @@ from kbroker.protocol.records import (
     CorruptRecord,
     validate_stored_batch,
 )
-from kbroker.protocol.records.batch import START
+from kbroker.protocol.records.batch import unpack_start
 from kbroker.storage.files import Files, OpenFile
 
 CHUNK_BYTES = 1 << 20
@@ -30,7 +30,7 @@ def scan(
         start = 0
         size = BATCH_OVERHEAD
         while len(data) - start >= BATCH_OVERHEAD:
-            size = LOG_OVERHEAD + START.unpack_from(data, start)[1]
+            size = LOG_OVERHEAD + unpack_start(data, start)[1]
             if size < BATCH_OVERHEAD or position + start + size > end:
                 raise CorruptRecord(f"a batch of {size} bytes where {end - position - start} remain")
             if start + size > len(data):

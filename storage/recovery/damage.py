@@ -14,7 +14,7 @@ from kbroker.protocol.records import (
     check_crc,
     read_header,
 )
-from kbroker.protocol.records.batch import START
+from kbroker.protocol.records.batch import unpack_start
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.recovery.batch_scan import CHUNK_BYTES, scan
 from kbroker.storage.segments.file_segment import Damage
@@ -69,7 +69,7 @@ def _batch_behind(
         start = files.read_at(file, LOG_OVERHEAD, candidate)
         if len(start) < LOG_OVERHEAD:
             continue
-        base_offset, length = START.unpack(start)
+        base_offset, length = unpack_start(start)
         if base_offset <= expected or (limit is not None and base_offset >= limit):
             continue
         if not BATCH_OVERHEAD - LOG_OVERHEAD <= length <= size_bytes - candidate - LOG_OVERHEAD:

@@ -138,16 +138,15 @@ class FileSegment(Segment):
         try:
             handle = file.handle or self._descriptors.open(file)
             written = self._files.write_many_at(handle, batches, start)
-            for batch in batches:
-                position += len(batch)
+            position += sum(map(len, batches))
             if written != position - start:
                 self._files.write_all(handle, b"".join(batches)[written:], start + written)
         except OSError as error:
             raise self._cut_torn(start, error) from error
         self.size_bytes = position
-        for batch, last_offset, timestamp in zip(batches, last_offsets, timestamps, strict=True):
-            size = len(batch)
-            self.note_batch(start, size, last_offset, timestamp)
+        note = self.note_batch
+        for size, last_offset, timestamp in zip(map(len, batches), last_offsets, timestamps, strict=True):
+            note(start, size, last_offset, timestamp)
             start += size
 
     def note_batch(self, position: int, size: int, last_offset: int, timestamp: int) -> None:

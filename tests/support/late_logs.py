@@ -8,7 +8,7 @@ asked for. What it says of its offsets is what it knew last, not what the log un
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from kbroker.pending import Pending
@@ -236,8 +236,10 @@ class LateDirectory:
         inner = self.inner.log(topic_id, topic, partition, config, leader_epoch)
         return self._logs.setdefault((topic_id, partition), LateLog(self, inner))
 
-    def prepare_reads(self, wanted: Iterable[WantedRead], max_bytes: int) -> Pending[None] | None:
-        reads = list(wanted)
+    def prepare_reads(
+        self, wanted: Callable[[], Iterator[WantedRead]], max_bytes: int
+    ) -> Pending[None] | None:
+        reads = list(wanted())
 
         def prepare() -> None:
             for read in reads:

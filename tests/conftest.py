@@ -1,10 +1,14 @@
-"""The order of the unit tests: files with slow tests in them come last."""
+"""For the unit tests: files with slow tests in them come last, and Hypothesis looks at no clock."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 HERE = Path(__file__).parent
 

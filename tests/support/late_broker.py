@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from kbroker import server
-from kbroker.catalog.database import Database
+from kbroker.catalog.memory import MemoryCatalog
 from kbroker.cli import main
 from kbroker.config.settings import Settings
 from kbroker.data_directory import directory_config
@@ -17,11 +17,10 @@ from tests.support.late_logs import LateDirectory
 _DELAY_SECONDS = 0.005
 
 
-def open_late(settings: Settings, worker: Worker, now_ms: int) -> tuple[Directory, Database]:
+def open_late(settings: Settings, worker: Worker, now_ms: int) -> tuple[Directory, MemoryCatalog]:
     schedule = partial(asyncio.get_running_loop().call_later, _DELAY_SECONDS)
-    return LateDirectory(now_ms=now_ms, settings=directory_config(settings), schedule=schedule), Database(
-        None
-    )
+    logs = LateDirectory(now_ms=now_ms, settings=directory_config(settings), schedule=schedule)
+    return logs, MemoryCatalog()
 
 
 if __name__ == "__main__":

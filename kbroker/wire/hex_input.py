@@ -47,7 +47,10 @@ def chunks(data: bytes) -> list[Chunk]:
         return [Chunk(data)]
     if any(not (letter.isprintable() or letter in "\n\t\f") for letter in text):
         return [Chunk(data)]
-    for form in (_arrays, _literals, _plain, _dump):
+    forms = [_arrays, _literals, _plain, _dump]
+    if all(_is_dump_line(line) for line in text.splitlines() if line.strip()):
+        forms.reverse()  # what stands behind the hex digits may look like anything
+    for form in forms:
         found = [chunk for chunk in form(text) if chunk.data]
         if found:
             return _joined(found)

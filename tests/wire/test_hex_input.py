@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbroker.wire.hex_input import BROKER, CLIENT, Chunk, NotHex, chunks
@@ -102,6 +102,7 @@ def test_text_without_bytes_is_refused(text: bytes) -> None:
 
 
 @given(st.binary(min_size=1, max_size=200))
+@example(b"\\x")
 def test_any_bytes_as_a_dump(data: bytes) -> None:
     assert chunks(wireshark_dump(data).encode())[0].data[:16] == data[:16]
     assert chunks(data.hex().encode()) == [Chunk(data)]

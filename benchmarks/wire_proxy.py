@@ -5,6 +5,7 @@ Clients through it and without it, in turns, on one broker in memory.
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -46,14 +47,14 @@ def proxy(upstream: str) -> Iterator[str]:
             process.terminate()
 
 
-def produce(bootstrap: str, topic: str) -> float:
+def produce(bootstrap: str, topic: str, records: int) -> float:
     """MB/s."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.kbytes": 1_000_000}
     )
     value = bytes(RECORD_BYTES)
     started = time.perf_counter()
-    for number in range(RECORDS):
+    for number in range(records):
         while True:
             try:
                 producer.produce(topic, value)
@@ -63,10 +64,10 @@ def produce(bootstrap: str, topic: str) -> float:
         if not number % 1000:
             producer.poll(0)
     assert producer.flush(120) == 0
-    return RECORDS * RECORD_BYTES / (time.perf_counter() - started) / 1e6
+    return records * RECORD_BYTES / (time.perf_counter() - started) / 1e6
 
 
-def consume(bootstrap: str, topic: str) -> float:
+def consume(bootstrap: str, topic: str, records: int) -> float:
     """MB/s, from the first record on."""
     consumer = Consumer(
         {
@@ -77,20 +78,20 @@ def consume(bootstrap: str, topic: str) -> float:
     )
     consumer.subscribe([topic])
     consumed, started = 0, 0.0
-    while consumed < RECORDS:
+    while consumed < records:
         got = len(consumer.consume(1000, 1))
         started = started or (time.perf_counter() if got else 0.0)
         consumed += got
     took = time.perf_counter() - started
     consumer.close()
-    return RECORDS * RECORD_BYTES / took / 1e6
+    return records * RECORD_BYTES / took / 1e6
 
 
-def single(bootstrap: str, topic: str) -> float:
+def single(bootstrap: str, topic: str, records: int) -> float:
     """The median time of one record, in ms."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     times = []
-    for _ in range(SINGLE):
+    for _ in range(records):
         started = time.perf_counter()
         producer.produce(topic, b"x")
         assert producer.flush(30) == 0
@@ -99,6 +100,10 @@ def single(bootstrap: str, topic: str) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1, help="of the numbers of records")
+    scale = parser.parse_args().scale
+    records, alone = max(int(RECORDS * scale), 1), max(int(SINGLE * scale), 1)
     results: dict[tuple[str, str], list[float]] = {}
     with KafkaBroker() as broker, proxy(broker.bootstrap_servers) as through:
         for number in range(ROUNDS):
@@ -106,9 +111,10 @@ def main() -> None:
                 topic = f"{way}-{number}"
                 broker.create_topic(topic)
                 broker.create_topic(f"{topic}-single")
-                results.setdefault((way, "produce MB/s"), []).append(produce(bootstrap, topic))
-                results.setdefault((way, "consume MB/s"), []).append(consume(bootstrap, topic))
-                results.setdefault((way, "one record ms"), []).append(single(bootstrap, f"{topic}-single"))
+                results.setdefault((way, "produce MB/s"), []).append(produce(bootstrap, topic, records))
+                results.setdefault((way, "consume MB/s"), []).append(consume(bootstrap, topic, records))
+                times = results.setdefault((way, "one record ms"), [])
+                times.append(single(bootstrap, f"{topic}-single", alone))
     for (way, what), values in results.items():
         each = ", ".join(f"{value:.2f}" for value in values)
         print(f"{way:7} {what:14} median {median(values):8.2f}   of {each}")

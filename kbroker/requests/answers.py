@@ -72,11 +72,12 @@ class Deferred:
 
 
 class _Framed:
-    """A request that is answered, but for the frame of its answer, or for its turn to be executed."""
+    """A request whose frame, or a Deferred that will have it, is what is waited for."""
 
-    __slots__ = ()
+    __slots__ = ("waits_for_others",)
 
-    waits_for_others = False
+    def __init__(self, waits_for_others: bool) -> None:
+        self.waits_for_others = waits_for_others
 
     def may_overlap(self, answer: Pending[Any]) -> bool:
         return False
@@ -93,9 +94,9 @@ def framed(request: Answerable, answer: Any, broker: Broker) -> Buffers | Deferr
     return Deferred(_FRAMED, frame, broker) if isinstance(frame, Pending) else frame
 
 
-def deferred_frame(frame: Pending[Any], broker: Broker) -> Deferred:
-    """A frame, or again a Deferred, that comes later."""
-    return Deferred(_FRAMED, frame, broker)
+def held(request: Answerable, frame: Pending[Any], broker: Broker) -> Deferred:
+    """A request that is not executed yet; what it gets then, a frame or a Deferred, comes later."""
+    return Deferred(_Framed(request.waits_for_others), frame, broker)
 
 
-_FRAMED = _Framed()
+_FRAMED = _Framed(waits_for_others=False)

@@ -1,6 +1,6 @@
 """The API table: which Kafka APIs kbroker implements, and at which versions.
 
-The one place where versions stand. ApiVersions, dispatch, the version check and docs/protocol-support.md
+The one place where versions stand. ApiVersions, the endpoints, the version check and docs/protocol-support.md
 derive from it. Messages and handlers are named by convention and load on first use. What is not here is not
 advertised.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.pending import Pending, mapped
-from kbroker.requests.answers import Buffers, Deferred, deferred_frame, framed
+from kbroker.requests.answers import Buffers, Deferred, framed, held
 from kbroker.requests.context import Peer
 from kbroker.requests.gate import head_of
 from kbroker.requests.lanes import NO_RUN, Lanes, Run
@@ -61,7 +61,9 @@ class Session(Peer):
 
         ``view`` begins with the length of a whole request. NO_RUN: nothing happened, take the first alone.
         """
-        lanes = None if self._lanes is None else self._lanes.get(view[_LENGTH_BYTES + 1])
+        if self._lanes is None or len(view) < _LENGTH_BYTES + 2:
+            return NO_RUN
+        lanes = self._lanes.get(view[_LENGTH_BYTES + 1])
         if lanes is None:
             return NO_RUN
         gate = self._requests.gate
@@ -125,9 +127,10 @@ class Session(Peer):
 
         if verdict.wait is None:
             return obey(frame, now_ms)
+        request = parse(frame, self, now_ms)
         kept = memoryview(bytearray(frame))  # the frame dies when this returns
         later = mapped(verdict.wait, lambda _: obey(kept, broker.clock()))
-        return deferred_frame(later, broker) if isinstance(later, Pending) else later
+        return held(request, later, broker) if isinstance(later, Pending) else later
 
     def _refused(self, frame: memoryview, error: ErrorCode, now_ms: int) -> Buffers | Deferred:
         request = parse(frame, self, now_ms)

@@ -11,7 +11,8 @@ from kbroker.config.listeners import KAFKA
 from kbroker.config.settings import Settings
 from kbroker.protocol.messages.api_versions import ApiVersionsRequest
 from kbroker.server import Server
-from tests.support.raw_client import RawClient
+from kbroker.testing.control_client import ControlClient
+from tests.support.raw_client import Closed, RawClient
 
 ASKED_BYTES = 16_384
 
@@ -66,3 +67,25 @@ def test_as_many_connections_may_wait_as_the_backlog_says(monkeypatch: pytest.Mo
     )
     accepted_buffers(socket_listen_backlog_size="7")
     assert backlogs == [7]
+
+
+def test_the_control_port_answers_when_no_more_clients_may_connect() -> None:
+    async def connect() -> int:
+        flags = {"kbroker.in.memory": "true", "max.connections": "1"}
+        server = await Server.open(Settings.load(flags=flags, port=0))
+        await server.start()
+        try:
+            control_port = await server.open_control_port(0)
+            _, host, port = server.addresses[0]
+            with RawClient((host, port)) as first:
+                await asyncio.to_thread(first.ask, ApiVersionsRequest(), 0)
+                with RawClient((host, port)) as second, pytest.raises((Closed, OSError)):
+                    await asyncio.to_thread(second.ask, ApiVersionsRequest(), 0)
+                control = await asyncio.to_thread(ControlClient, control_port)
+                clients: int = await asyncio.to_thread(control.do, "connections")
+                control.close()
+                return clients
+        finally:
+            await server.stop()
+
+    assert asyncio.run(connect()) >= 1

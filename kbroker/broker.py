@@ -16,14 +16,15 @@ from kbroker.cluster.single_node import SingleNode
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
-from kbroker.fetching.sessions import FetchSessions
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.requests.apis import CLIENT_TELEMETRY
+from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
+from kbroker.requests.resources import Resources
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
-from kbroker.topics.creation import NewTopic
+from kbroker.topics.creation import CheckedTopic
 from kbroker.topics.registry import Topic, Topics
 from kbroker.transactions.producer_ids import ProducerIds
 from kbroker.transactions.writes import TransactionalWrites
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.scheduler import Scheduler
+    from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
@@ -67,6 +69,8 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
+        self.authorizer: Authorizer | None = None
+        self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
         self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
@@ -122,13 +126,17 @@ class Broker:
             self.open_logs[topic.topic_id, partition] = log
         return log
 
+    def resources(self, caller: Caller) -> Resources:
+        """What this caller may reach."""
+        return Resources(self, caller, self.authorizer)
+
     def find_log(self, topic: str, partition: int) -> Log:
         found = self.topics.get(topic)
         if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return self.log(found, partition)
 
-    def create_topic(self, new: NewTopic) -> Pending[Topic]:
+    def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
         """Make a topic that is checked. The result comes when it is durable and visible."""
         epoch_base = self.cluster.first_leader_epoch_base()
         return self.topics.create(new.name, new.partitions, new.configs, epoch_base)
@@ -143,7 +151,7 @@ class Broker:
         if creation is None:
             if self.topics.is_reserved(name) or self._was_just_deleted(name):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            made = self.create_topic(NewTopic(name, self.settings["num.partitions"], {}))
+            made = self.create_topic(CheckedTopic(name, self.settings["num.partitions"], {}))
             creation = self._auto_creating[name] = Pending()
             made.then(lambda made: self._auto_created(name, made))
         return creation

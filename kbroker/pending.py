@@ -199,7 +199,7 @@ class _Mapped(Pending[R]):
 def after(
     part: Pending[T],
     go_on: Callable[[T], R | Pending[R]],
-    otherwise: Callable[[Exception], R],
+    otherwise: Callable[[Exception], R] | None = None,
 ) -> Pending[R]:
     """What ``go_on`` makes of the result, maybe later still; what ``otherwise`` makes of either's failure."""
     waits_for: Pending[Any] = part
@@ -210,6 +210,9 @@ def after(
     result: Pending[R] = Pending(abandoned)
 
     def failed(error: Exception) -> None:
+        if otherwise is None:
+            result.fail(error)
+            return
         try:
             value = otherwise(error)
         except Exception as worse:

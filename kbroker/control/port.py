@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 from kbroker.config.listeners import CONTROL
 from kbroker.control.faults import FaultError
 from kbroker.network.awaiting import settled
+from kbroker.operations.reading import ReadFrom, read
+from kbroker.operations.topics import create_topic
 from kbroker.protocol.errors import ApiError
-from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from kbroker.protocol.records import iter_batches, iter_records
-from kbroker.topics.creation import check_new_topic
+from kbroker.security.acls import AclOperation
+from kbroker.topics.creation import NewTopic
 
 if TYPE_CHECKING:
     from kbroker.control.faults import Faults
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from kbroker.server import Server
 
 _LINE_LIMIT = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 class Control:
@@ -64,33 +67,27 @@ class Control:
         configs: dict[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        broker = self._server.broker
-        if if_not_exists and broker.topics.get(name) is not None:
+        resources = self._server.broker.own_resources
+        if if_not_exists and resources.find_topic(name, AclOperation.DESCRIBE) is not None:
             return
-        asked = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=1,
-            configs=[CreatableTopicConfig(*config) for config in (configs or {}).items()],
-        )
-        new = check_new_topic(broker, asked)
-        await settled(broker.create_topic(new))
+        await settled(create_topic(resources, NewTopic(name, partitions, configs=configs or {})))
 
     def _requests(self) -> list[dict[str, Any]]:
         return [seen._asdict() for seen in self._faults.requests]
 
     async def _records(self, topic: str) -> list[dict[str, Any]]:
         """Every record of a topic, partition by partition."""
-        found = self._server.broker.topics.get(topic)
+        resources = self._server.broker.own_resources
+        found = resources.find_topic(topic, AclOperation.READ)
         if found is None:
             raise FaultError(f"there is no topic {topic}")
         records: list[dict[str, Any]] = []
         for partition in range(found.partitions):
-            log = self._server.broker.log(found, partition)
+            log = resources.log_of(found, partition)
             await settled(log.refresh())
             offset = log.log_start_offset
-            while offset < log.high_watermark:
-                part = await settled(log.read(offset, 1 << 20))
+            while True:
+                part = await settled(read(resources, ReadFrom(topic, partition, offset, _READ_BYTES)))
                 if not part.size_bytes:
                     break
                 records += _decoded(part.data, partition, offset)

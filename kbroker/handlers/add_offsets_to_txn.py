@@ -12,6 +12,7 @@ from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch, To
 from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kbroker.security.acls import AclOperation
 from kbroker.transactions.errors import fenced_code
 from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
 
@@ -29,8 +30,11 @@ def handle(
     def answer(_: None) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse()
 
+    resources = broker.resources(context)
+    transactions = resources.transactions(request.transactional_id, AclOperation.WRITE)
+    resources.check_group(AclOperation.READ, request.group_id)
     partition = offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
-    added = broker.transactions.add_partitions(
+    added = transactions.add_partitions(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
         [TopicPartition(OFFSETS_TOPIC, partition)],

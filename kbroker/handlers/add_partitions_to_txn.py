@@ -26,11 +26,14 @@ from kbroker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kbroker.requests.long_requests import Steps, lazily
+from kbroker.security.acls import AclOperation
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _FIRST_WITH_PRODUCER_FENCED = 2
 _FIRST_BATCHED = 4
@@ -43,10 +46,12 @@ def handle(
     broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> Steps[AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]]:
     version = context.api_version
+    resources = broker.resources(context)
     if version >= _FIRST_BATCHED:
+        resources = resources.as_broker()
         results: list[Result] = []
         for transaction in request.transactions:
-            results += [(yield from _add(broker, transaction, context))]
+            results += [(yield from _add(resources, transaction, context))]
             yield None
         return join(results, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results))
     only = AddPartitionsToTxnTransaction(
@@ -56,7 +61,7 @@ def handle(
         topics=request.v3_and_below_topics,
     )
     return join(
-        [(yield from _add(broker, only, context))],
+        [(yield from _add(resources, only, context))],
         lambda results: AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results),
     )
 
@@ -73,54 +78,52 @@ def refuse(
 
 
 def _add(
-    broker: Broker, transaction: AddPartitionsToTxnTransaction, context: RequestContext
+    resources: Resources, transaction: AddPartitionsToTxnTransaction, context: RequestContext
 ) -> Steps[Result]:
     version = context.api_version
+    transactions = resources.transactions(transaction.transactional_id, AclOperation.WRITE)
     partitions: list[TopicPartition] = []
-    missing: set[TopicPartition] = set()
+    refused: dict[TopicPartition, ErrorCode] = {}
     for partition in _partitions(transaction.topics):
         partitions.append(partition)
-        if not broker.topics.has_partition(*partition):
-            missing.add(partition)
+        if not resources.may_topic(AclOperation.WRITE, partition.topic):
+            refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not resources.has_partition(*partition):
+            refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         yield None
-    if missing:
+    if refused:
         return _result(
-            transaction,
-            lambda partition: (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if partition in missing
-                else ErrorCode.OPERATION_NOT_ATTEMPTED
-            ),
+            transaction, lambda partition: refused.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
         )
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     if transaction.verify_only:
-        return _verify(broker, transaction, producer, partitions)
+        return _verify(transactions, transaction, producer, partitions)
 
     def added(_: None) -> AddPartitionsToTxnResult:
         return _result(transaction, lambda _: ErrorCode.NONE)
 
-    def refused(error: Exception) -> AddPartitionsToTxnResult:
+    def failed(error: Exception) -> AddPartitionsToTxnResult:
         code = fenced_code(describe(error)[0], version >= _FIRST_WITH_PRODUCER_FENCED)
         return _result(transaction, lambda _: code)
 
-    adding = broker.transactions.add_partitions(
+    adding = transactions.add_partitions(
         transaction.transactional_id,
         producer,
         partitions,
         2 if version >= _FIRST_BATCHED else 0,
         context.now_ms,
     )
-    return mapped(adding, added, otherwise=refused)
+    return mapped(adding, added, otherwise=failed)
 
 
 def _verify(
-    broker: Broker,
+    transactions: TransactionCoordinator,
     transaction: AddPartitionsToTxnTransaction,
     producer: ProducerIdAndEpoch,
     partitions: list[TopicPartition],
 ) -> AddPartitionsToTxnResult:
     try:
-        errors = broker.transactions.verify_partitions(transaction.transactional_id, producer, partitions)
+        errors = transactions.verify_partitions(transaction.transactional_id, producer, partitions)
     except TransactionError as error:
         refused = describe(error)[0]
         return _result(transaction, lambda _: refused)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Never
 from kbroker.cluster.voters import check_endpoints, check_voter, refuse_change
 from kbroker.errors import describe
 from kbroker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: AddRaftVoterRequest, context: RequestContext) -> Never:
+    broker.resources(context).check_cluster(AclOperation.ALTER)
     check_voter(broker, request.cluster_id, request.voter_id, request.voter_directory_id)
     check_endpoints(broker, {listener.name for listener in request.listeners})
     refuse_change()

@@ -18,6 +18,7 @@ from kbroker.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: AlterConfigsRequest, context: RequestContext
 ) -> Steps[AlterConfigsResponse | Pending[AlterConfigsResponse]]:
+    resources = broker.resources(context)
+
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
-        return broker.dynamic_configs.replace(
-            resource.resource_type,
-            resource.resource_name,
+        type_, name = resource.resource_type, resource.resource_name
+        return resources.configs(type_, name, AclOperation.ALTER_CONFIGS).replace(
+            type_,
+            name,
             [(config.name, config.value) for config in resource.configs],
             validate_only=request.validate_only,
         )

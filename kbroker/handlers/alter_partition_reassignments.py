@@ -18,40 +18,43 @@ from kbroker.protocol.messages.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 
 def handle(
     broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
+    resources = broker.resources(context)
+    resources.check_cluster(AclOperation.ALTER)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
         responses=lazily(
             request.topics,
             lambda topic: ReassignableTopicResponse(
-                topic.name, lazily(topic.partitions, partial(_reassign, broker, topic.name))
+                topic.name, lazily(topic.partitions, partial(_reassign, resources, topic.name))
             ),
         ),
     )
 
 
-def _reassign(broker: Broker, topic: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
+def _reassign(
+    resources: Resources, topic: str, asked: ReassignablePartition
+) -> ReassignablePartitionResponse:
     try:
-        _check(broker, topic, asked)
+        _check(resources, topic, asked)
     except ApiError as error:
         return ReassignablePartitionResponse(asked.partition_index, error.code, error.message)
     return ReassignablePartitionResponse(asked.partition_index, error_message=None)
 
 
-def _check(broker: Broker, name: str, asked: ReassignablePartition) -> None:
-    topic = broker.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
-    if not 0 <= asked.partition_index < topic.partitions:
+def _check(resources: Resources, name: str, asked: ReassignablePartition) -> None:
+    if not resources.has_partition(name, asked.partition_index):
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{asked.partition_index}."
         )
@@ -59,7 +62,7 @@ def _check(broker: Broker, name: str, asked: ReassignablePartition) -> None:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     if not asked.replicas:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The assignment has no replica.")
-    unknown = sorted(replica for replica in asked.replicas if not broker.cluster.has_node(replica))
+    unknown = sorted(replica for replica in asked.replicas if not resources.broker.cluster.has_node(replica))
     if unknown:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"There is no broker {unknown[0]}.")
     if len(asked.replicas) > 1:

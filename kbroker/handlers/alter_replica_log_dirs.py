@@ -18,6 +18,7 @@ from kbroker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from kbroker.requests.long_requests import Steps, lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -30,13 +31,23 @@ _Paths = dict[str, dict[int, str]]
 def handle(
     broker: Broker, request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> Steps[AlterReplicaLogDirsResponse]:
+    resources = broker.resources(context)
+    own_path = resources.log_directory(AclOperation.ALTER).path
     paths: _Paths = {}
     for directory in request.dirs:
         for topic in directory.topics:
             if topic.partitions:
                 paths.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, directory.path))
             yield None
-    return _response(paths, lambda topic, partition, path: _move(broker, topic, partition, path))
+
+    def move(topic: str, partition: int, path: str) -> ErrorCode:
+        if path != own_path:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if not resources.has_partition(topic, partition):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NONE
+
+    return _response(paths, move)
 
 
 def refuse(
@@ -59,11 +70,3 @@ def _response(paths: _Paths, code: Callable[[str, int, str], ErrorCode]) -> Alte
         )
 
     return AlterReplicaLogDirsResponse(results=lazily(list(paths.items()), lambda each: result(*each)))
-
-
-def _move(broker: Broker, topic: str, partition: int, path: str) -> ErrorCode:
-    if path != broker.logs.path:
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    if not broker.topics.has_partition(topic, partition):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.NONE

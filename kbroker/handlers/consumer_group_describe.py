@@ -21,12 +21,12 @@ from kbroker.protocol.messages.consumer_group_describe import (
     TopicPartitions,
 )
 from kbroker.requests.long_requests import lazily
-from kbroker.security.authorized_operations import GROUP_OPERATIONS
+from kbroker.security.acls import AclOperation, AclResourceType
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
-    from kbroker.topics.registry import Topics
+    from kbroker.requests.resources import Resources
 
 _CLASSIC, _CONSUMER = 0, 1
 
@@ -34,21 +34,24 @@ _CLASSIC, _CONSUMER = 0, 1
 def handle(
     broker: Broker, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
+    resources = broker.resources(context)
+
     def described(group_id: str) -> DescribedGroup:
-        group = _described(broker, group_id)
+        group = _described(resources, group_id)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
         return group
 
     return ConsumerGroupDescribeResponse(groups=lazily(list(dict.fromkeys(request.group_ids)), described))
 
 
-def _described(broker: Broker, group_id: str) -> DescribedGroup:
+def _described(resources: Resources, group_id: str) -> DescribedGroup:
     try:
-        broker.features.require("group.version", 1)
+        resources.broker.features.require("group.version", 1)
         if not group_id:
             raise InvalidGroupId
-        group = broker.groups.consumer_groups.group(group_id)
+        consumer_groups = resources.groups(group_id, AclOperation.DESCRIBE).consumer_groups
+        group = consumer_groups.group(group_id)
     except (ApiError, GroupError) as error:
         code, message = describe(error)
         return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
@@ -57,12 +60,12 @@ def _described(broker: Broker, group_id: str) -> DescribedGroup:
         group_state=group.state,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=broker.groups.consumer_groups.assignor_of(group),
-        members=lazily(list(group.members.values()), lambda member: _member(group, member, broker.topics)),
+        assignor_name=consumer_groups.assignor_of(group),
+        members=lazily(list(group.members.values()), lambda member: _member(group, member, resources)),
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> Member:
+def _member(group: ConsumerGroup, member: ConsumerGroupMember, resources: Resources) -> Member:
     # What it still has to give up is the member's own until it has.
     held: dict[bytes, set[int]] = {}
     for partitions_of in (member.assigned, member.pending_revocation):
@@ -77,17 +80,17 @@ def _member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(held, topics),
-        target_assignment=_assignment(group.target.get(member.member_id, {}), topics),
+        assignment=_assignment(held, resources),
+        target_assignment=_assignment(group.target.get(member.member_id, {}), resources),
         member_type=_CLASSIC if member.uses_classic_protocol else _CONSUMER,
     )
 
 
-def _assignment(held: Mapping[bytes, Iterable[int]], topics: Topics) -> Assignment:
+def _assignment(held: Mapping[bytes, Iterable[int]], resources: Resources) -> Assignment:
     return Assignment(
         [
             TopicPartitions(topic_id, topic.name, sorted(partitions))
             for topic_id, partitions in held.items()
-            if (topic := topics.get_by_id(topic_id)) is not None
+            if (topic := resources.find_topic(topic_id, AclOperation.DESCRIBE)) is not None
         ]
     )

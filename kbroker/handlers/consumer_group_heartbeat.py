@@ -17,6 +17,7 @@ from kbroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -27,6 +28,7 @@ def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     broker.features.require("group.version", 1)
+    groups = broker.resources(context).groups(request.group_id, AclOperation.READ)
     owned = request.topic_partitions
     heartbeat = HeartbeatRequest(
         group_id=request.group_id,
@@ -43,7 +45,7 @@ def handle(
         client_host=f"/{context.peer_host}",
         brings_member_id=context.api_version >= 1,
     )
-    return mapped(broker.groups.consumer_groups.heartbeat(heartbeat, context.now_ms), _response)
+    return mapped(groups.consumer_groups.heartbeat(heartbeat, context.now_ms), _response)
 
 
 def refuse(

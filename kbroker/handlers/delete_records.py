@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, after, mapped
-from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.operations.deletion import delete_records
+from kbroker.pending import Pending, mapped
 from kbroker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -23,9 +23,8 @@ from kbroker.requests.long_requests import Steps, each_of, lazily
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
-    from kbroker.storage.interface import Log
+    from kbroker.requests.resources import Resources
 
-_HIGH_WATERMARK = -1
 _NO_OFFSET = -1
 
 Part = DeleteRecordsPartitionResult | Pending[DeleteRecordsPartitionResult]
@@ -40,35 +39,21 @@ def handle(
             offsets.setdefault(topic.name, {})[partition.partition_index] = partition.offset
         yield None
     found = yield from each_of(
-        ((name, partitions.items()) for name, partitions in offsets.items()), partial(_look_up, broker)
+        ((name, partitions.items()) for name, partitions in offsets.items()),
+        partial(_delete, broker.resources(context)),
     )
     return DeleteRecordsResponse(topics=lazily(found, lambda of: DeleteRecordsTopicResult(*of)))
 
 
-def _look_up(broker: Broker, topic: str, asked: tuple[int, int]) -> Part:
+def _delete(resources: Resources, topic: str, asked: tuple[int, int]) -> Part:
     partition, offset = asked
     failed = partial(_failed, partition)
     try:
-        log = broker.find_log(topic, partition)
-        if log.config.cleanup_policy == {"compact"}:
-            raise ApiError(ErrorCode.POLICY_VIOLATION)
-        refreshed = log.refresh()
-        if refreshed is None:
-            return _delete(log, partition, offset)
+        deleted = delete_records(resources, topic, partition, offset)
     except Exception as error:
         return failed(error)
-    return after(refreshed, lambda _: _delete(log, partition, offset), otherwise=failed)
-
-
-def _delete(log: Log, partition: int, offset: int) -> Part:
-    if offset == _HIGH_WATERMARK:
-        offset = log.high_watermark
-    if not 0 <= offset <= log.high_watermark:
-        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
     return mapped(
-        log.delete_records_before(offset),
-        lambda low_watermark: DeleteRecordsPartitionResult(partition, low_watermark),
-        otherwise=partial(_failed, partition),
+        deleted, lambda low_watermark: DeleteRecordsPartitionResult(partition, low_watermark), failed
     )
 
 

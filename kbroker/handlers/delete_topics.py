@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.operations.topics import check_deletion_enabled, delete_topic
 from kbroker.pending import Pending, join, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.delete_topics import (
@@ -17,10 +18,12 @@ from kbroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.topics.registry import Topic
 
 _NO_ID = bytes(16)
@@ -37,56 +40,45 @@ def handle(
         asked = request.topics
     else:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
+    resources = broker.resources(context)
     results: list[Result] = []
-    for same in _by_topic(broker, asked):
+    for same in _by_topic(resources, asked):
         try:
-            results.append(_delete(broker, _only(broker, same, context.api_version)))
+            results.append(_delete(resources, same))
         except ApiError as error:
+            if error.code is ErrorCode.TOPIC_DELETION_DISABLED and context.api_version < _FIRST_WITH_DISABLED:
+                error = ApiError(ErrorCode.INVALID_REQUEST, error.message)
             results.append(_refused(same, error))
         yield None
     return join(results, lambda responses: DeleteTopicsResponse(responses=responses))
 
 
-def _by_topic(broker: Broker, asked: list[DeleteTopicState]) -> list[list[DeleteTopicState]]:
+def _by_topic(resources: Resources, asked: list[DeleteTopicState]) -> list[list[DeleteTopicState]]:
     """What was asked for, all that means the same topic together."""
     groups: dict[str | bytes, list[DeleteTopicState]] = {}
     for state in asked:
-        topic = broker.topics.get_by_id(state.topic_id)
+        topic = resources.find_topic(state.topic_id, AclOperation.DESCRIBE)
         key = state.name if state.name is not None else state.topic_id if topic is None else topic.name
         groups.setdefault(key, []).append(state)
     return list(groups.values())
 
 
-def _only(broker: Broker, same: list[DeleteTopicState], version: int) -> Topic:
-    """The topic to delete. Raises ApiError if it may not be."""
+def _delete(resources: Resources, same: list[DeleteTopicState]) -> Result:
+    check_deletion_enabled(resources)
     state = same[0]
-    if not broker.settings["delete.topic.enable"]:
-        disabled = version >= _FIRST_WITH_DISABLED
-        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        raise ApiError(code, "Topics cannot be deleted: delete.topic.enable is false.")
     if (state.name is None) == (state.topic_id == _NO_ID):
         raise ApiError(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id.")
     if len(same) > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
-    if state.name is not None:
-        topic = broker.topics.get(state.name)
-        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        topic = broker.topics.get_by_id(state.topic_id)
-        missing = ErrorCode.UNKNOWN_TOPIC_ID
-    if topic is None:
-        raise ApiError(missing, "There is no such topic.")
-    return topic
+    topic = resources.topic(state.topic_id if state.name is None else state.name, AclOperation.DELETE)
 
-
-def _delete(broker: Broker, topic: Topic) -> Result:
     def deleted(_: Topic) -> DeletableTopicResult:
         return DeletableTopicResult(topic.name, topic.topic_id)
 
     def failed(error: Exception) -> DeletableTopicResult:
         return DeletableTopicResult(topic.name, topic.topic_id, *describe(error))
 
-    return mapped(broker.topics.delete(topic), deleted, otherwise=failed)
+    return mapped(delete_topic(resources, topic), deleted, otherwise=failed)
 
 
 def _refused(same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:

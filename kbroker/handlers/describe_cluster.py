@@ -14,7 +14,7 @@ from kbroker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from kbroker.security.authorized_operations import CLUSTER_OPERATIONS
+from kbroker.security.acls import AclResourceType
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -46,5 +46,7 @@ def handle(
             DescribeClusterBroker(node.node_id, node.host, node.port, node.rack)
             for node in broker.cluster.nodes(context)
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else _NOT_ASKED,
+        cluster_authorized_operations=(
+            broker.resources(context).authorized_operations(AclResourceType.CLUSTER) if asked else _NOT_ASKED
+        ),
     )

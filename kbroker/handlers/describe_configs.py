@@ -26,11 +26,13 @@ from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _KNOWN_TYPES = frozenset(ResourceType)
 
@@ -38,13 +40,14 @@ _KNOWN_TYPES = frozenset(ResourceType)
 def handle(
     broker: Broker, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
-    resources = _once(request.resources)
-    if all(resource.resource_type in _KNOWN_TYPES for resource in resources):
+    asked = _once(request.resources)
+    if all(resource.resource_type in _KNOWN_TYPES for resource in asked):
+        resources = broker.resources(context)
         return DescribeConfigsResponse(
-            results=lazily(resources, lambda resource: _result(broker, request, resource, context))
+            results=lazily(asked, lambda resource: _result(resources, request, resource, context))
         )
     problem = ApiError(ErrorCode.INVALID_REQUEST, "A resource has a type that has no configs.")
-    return DescribeConfigsResponse(results=lazily(resources, lambda resource: _refused(resource, problem)))
+    return DescribeConfigsResponse(results=lazily(asked, lambda resource: _refused(resource, problem)))
 
 
 def _once(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
@@ -62,13 +65,13 @@ def _once(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResou
 
 
 def _result(
-    broker: Broker,
+    resources: Resources,
     request: DescribeConfigsRequest,
     resource: DescribeConfigsResource,
     context: RequestContext,
 ) -> DescribeConfigsResult:
     try:
-        described = _describe(broker, ResourceType(resource.resource_type), resource.resource_name)
+        described = _describe(resources, ResourceType(resource.resource_type), resource.resource_name)
     except Exception as error:
         return _refused(resource, error)
     wanted = set(resource.configuration_keys or ())
@@ -81,11 +84,12 @@ def _result(
     )
 
 
-def _describe(broker: Broker, type_: ResourceType, name: str) -> list[Described]:
-    settings = broker.settings
+def _describe(resources: Resources, type_: ResourceType, name: str) -> list[Described]:
+    settings = resources.broker.settings
+    dynamic_configs = resources.configs(type_, name, AclOperation.DESCRIBE_CONFIGS)
     if type_ is ResourceType.TOPIC:
         check_name(name)
-        topic = broker.topics.get(name)
+        topic = resources.find_topic(name, AclOperation.DESCRIBE_CONFIGS)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return description.describe_topic(settings, topic.configs)
@@ -100,7 +104,7 @@ def _describe(broker: Broker, type_: ResourceType, name: str) -> list[Described]
     if not name:
         what = "group" if type_ is ResourceType.GROUP else "client metrics subscription"
         raise ApiError(ErrorCode.INVALID_REQUEST, f"A {what} needs a name.")
-    configs = broker.dynamic_configs.configs(type_, name)
+    configs = dynamic_configs.configs(type_, name)
     if type_ is ResourceType.GROUP:
         return description.describe_group(settings, configs)
     return description.describe_client_metrics(configs)

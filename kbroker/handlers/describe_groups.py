@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.errors import GroupIdNotFound
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -17,28 +17,33 @@ from kbroker.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from kbroker.requests.long_requests import lazily
-from kbroker.security.authorized_operations import GROUP_OPERATIONS
+from kbroker.security.acls import AclOperation, AclResourceType
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _FIRST_WITH_NOT_FOUND = 6
 
 
 def handle(broker: Broker, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    resources = broker.resources(context)
     return DescribeGroupsResponse(
         groups=lazily(
-            list(dict.fromkeys(request.groups)), lambda name: _group(broker, name, request, context)
+            list(dict.fromkeys(request.groups)), lambda name: _group(resources, name, request, context)
         )
     )
 
 
 def _group(
-    broker: Broker, group_id: str, request: DescribeGroupsRequest, context: RequestContext
+    resources: Resources, group_id: str, request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribedGroup:
     try:
-        description = broker.groups.describe_classic(group_id)
+        groups = resources.groups(group_id, AclOperation.DESCRIBE)
+        description = groups.describe_classic(group_id)
+    except ApiError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
     except GroupIdNotFound as error:
         dead = DescribedGroup(group_id=group_id, group_state="Dead")
         if context.api_version >= _FIRST_WITH_NOT_FOUND:
@@ -52,5 +57,5 @@ def _group(
         members=lazily(description.members, lambda member: DescribedGroupMember(*member)),
     )
     if request.include_authorized_operations:
-        described.authorized_operations = GROUP_OPERATIONS
+        described.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
     return described

@@ -18,39 +18,44 @@ from kbroker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from kbroker.requests.long_requests import Steps, lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 
 def handle(
     broker: Broker, request: DescribeLogDirsRequest, context: RequestContext
 ) -> Steps[DescribeLogDirsResponse]:
+    resources = broker.resources(context)
+    directory = resources.log_directory(AclOperation.DESCRIBE)
     asked = request.topics
-    partitions = _all_partitions(broker) if asked is None else (yield from _existing(broker, asked))
-    sizes = {(size.topic, size.partition): size.size_bytes for size in broker.logs.sizes()}
+    if asked is None:
+        partitions = {
+            topic.name: list(range(topic.partitions)) for topic in resources.topics(AclOperation.DESCRIBE)
+        }
+    else:
+        partitions = yield from _existing(resources, asked)
+    sizes = {(size.topic, size.partition): size.size_bytes for size in directory.sizes()}
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
-                log_dir=broker.logs.path,
+                log_dir=directory.path,
                 topics=lazily(list(partitions.items()), lambda each: _topic(*each, sizes)),
-                total_bytes=broker.logs.total_bytes(),
-                usable_bytes=broker.logs.usable_bytes(),
+                total_bytes=directory.total_bytes(),
+                usable_bytes=directory.usable_bytes(),
             )
         ]
     )
 
 
-def _all_partitions(broker: Broker) -> dict[str, list[int]]:
-    return {topic.name: list(range(topic.partitions)) for topic in broker.topics}
-
-
-def _existing(broker: Broker, asked: list[DescribableLogDirTopic]) -> Steps[dict[str, list[int]]]:
+def _existing(resources: Resources, asked: list[DescribableLogDirTopic]) -> Steps[dict[str, list[int]]]:
     """The partitions of the request that exist, each once."""
     partitions: dict[str, dict[int, None]] = {}
     for each in asked:
-        topic = broker.topics.get(each.topic)
+        topic = resources.find_topic(each.topic, AclOperation.DESCRIBE)
         if topic is not None and each.partitions:
             indexes = partitions.setdefault(topic.name, {})
             indexes.update(

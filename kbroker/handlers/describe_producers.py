@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
 from kbroker.pending import Pending, after, mapped
-from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -16,11 +15,13 @@ from kbroker.protocol.messages.describe_producers import (
 )
 from kbroker.protocol.messages.describe_producers import ProducerState as DescribedProducer
 from kbroker.requests.long_requests import Steps, each_of, lazily
+from kbroker.security.acls import AclOperation
 from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.storage.interface import Log, ProducerState
 
 
@@ -28,18 +29,19 @@ def handle(
     broker: Broker, request: DescribeProducersRequest, context: RequestContext
 ) -> Steps[DescribeProducersResponse]:
     found = yield from each_of(
-        ((topic.name, topic.partition_indexes) for topic in request.topics), partial(_look_up, broker)
+        ((topic.name, topic.partition_indexes) for topic in request.topics),
+        partial(_look_up, broker.resources(context)),
     )
     return DescribeProducersResponse(topics=lazily(found, lambda of: TopicResponse(*of)))
 
 
-def _look_up(broker: Broker, topic: str, partition: int) -> PartitionResponse | Pending[PartitionResponse]:
+def _look_up(
+    resources: Resources, topic: str, partition: int
+) -> PartitionResponse | Pending[PartitionResponse]:
     failed = partial(_failed, partition)
     try:
         check_name(topic)
-        if broker.topics.get(topic) is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic}.")
-        log = broker.find_log(topic, partition)
+        log = resources.log(topic, partition, AclOperation.READ)
         refreshed = log.refresh()
         if refreshed is None:
             return _producers(log, partition)

@@ -22,6 +22,7 @@ from kbroker.protocol.messages.describe_quorum import (
     ResponseTopicData,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -31,6 +32,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
+    log_end_offset = broker.resources(context).catalog(AclOperation.DESCRIBE).commits
     if not _is_about_metadata(request.topics):
         return DescribeQuorumResponse(
             topics=lazily(
@@ -43,13 +45,12 @@ def handle(broker: Broker, request: DescribeQuorumRequest, context: RequestConte
         for node in broker.cluster.nodes(context)
     ]
     return DescribeQuorumResponse(
-        topics=[ResponseTopicData(METADATA_TOPIC, [_state(broker, context.now_ms)])],
+        topics=[ResponseTopicData(METADATA_TOPIC, [_state(broker, log_end_offset, context.now_ms)])],
         nodes=nodes if context.api_version >= 2 else [],
     )
 
 
-def _state(broker: Broker, now_ms: int) -> ResponsePartitionData:
-    log_end_offset = broker.catalog.commits
+def _state(broker: Broker, log_end_offset: int, now_ms: int) -> ResponsePartitionData:
     voter = ReplicaState(
         replica_id=broker.cluster.node_id,
         log_end_offset=log_end_offset,

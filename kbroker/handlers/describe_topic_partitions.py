@@ -16,19 +16,22 @@ from kbroker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from kbroker.requests.long_requests import Steps
-from kbroker.security.authorized_operations import TOPIC_OPERATIONS
+from kbroker.security.acls import AclOperation, AclResourceType
 from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.topics.registry import Topic
 
 
 def handle(
     broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> Steps[DescribeTopicPartitionsResponse]:
-    names = sorted({topic.name for topic in request.topics}) or broker.topics.names()
+    resources = broker.resources(context)
+    asked = {topic.name for topic in request.topics}
+    names = sorted(asked) if asked else resources.topic_names(AclOperation.DESCRIBE)
     first_partition = 0
     if request.cursor is not None:
         if request.cursor.partition_index < 0:
@@ -45,12 +48,13 @@ def handle(
         if room <= 0:
             response.next_cursor = Cursor(name, 0)
             break
-        topic = broker.topics.get(name)
-        if topic is None:
-            response.topics.append(_unknown(name))
+        try:
+            topic = resources.topic(name, AclOperation.DESCRIBE)
+        except ApiError as error:
+            response.topics.append(_unknown(resources, name, error))
             continue
         last = min(topic.partitions, first_partition + room)
-        response.topics.append(_page(broker, topic, first_partition, last, context))
+        response.topics.append(_page(resources, topic, first_partition, last, context))
         room -= last - first_partition
         if last < topic.partitions:
             response.next_cursor = Cursor(name, last)
@@ -59,21 +63,24 @@ def handle(
     return response
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        check_name(name)
-    except ApiError as error:
-        code = error.code
+def _unknown(resources: Resources, name: str, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
+    code = error.code
+    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        try:
+            check_name(name)
+        except ApiError as invalid:
+            code = invalid.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+        error_code=code,
+        name=name,
+        topic_authorized_operations=resources.authorized_operations(AclResourceType.TOPIC, name),
     )
 
 
 def _page(
-    broker: Broker, topic: Topic, first: int, last: int, context: RequestContext
+    resources: Resources, topic: Topic, first: int, last: int, context: RequestContext
 ) -> DescribeTopicPartitionsResponseTopic:
-    cluster = broker.cluster
+    cluster = resources.broker.cluster
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -91,5 +98,5 @@ def _page(
             )
             for partition in range(first, last)
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=resources.authorized_operations(AclResourceType.TOPIC, topic.name),
     )

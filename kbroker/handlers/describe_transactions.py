@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.coordinators.transactions.errors import TransactionError
 from kbroker.errors import describe
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -15,28 +16,34 @@ from kbroker.protocol.messages.describe_transactions import (
     TransactionState,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 
 def handle(
     broker: Broker, request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=lazily(list(dict.fromkeys(request.transactional_ids)), partial(_describe, broker))
+        transaction_states=lazily(
+            list(dict.fromkeys(request.transactional_ids)), partial(_describe, broker.resources(context))
+        )
     )
 
 
-def _describe(broker: Broker, transactional_id: str) -> TransactionState:
+def _describe(resources: Resources, transactional_id: str) -> TransactionState:
     try:
-        transaction = broker.transactions.describe(transactional_id)
-    except TransactionError as error:
+        transactions = resources.transactions(transactional_id, AclOperation.DESCRIBE)
+        transaction = transactions.describe(transactional_id)
+    except (ApiError, TransactionError) as error:
         return TransactionState(describe(error)[0], transactional_id)
     topics: defaultdict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(transaction.partitions):
-        topics[topic].append(partition)
+        if resources.may_topic(AclOperation.DESCRIBE, topic):
+            topics[topic].append(partition)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=transaction.state,

@@ -17,19 +17,25 @@ from kbroker.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    resources = broker.resources(context)
+    resources.check_cluster(AclOperation.ALTER)
     asked = request.topic_partitions
     known_type = request.election_type in (_PREFERRED, _UNCLEAN) or asked == []  # nothing to elect
     if asked is None:
-        results = lazily(broker.topics.names(), ReplicaElectionResult) if known_type else []
+        results = (
+            lazily(resources.topic_names(AclOperation.ALTER), ReplicaElectionResult) if known_type else []
+        )
     else:
         results = lazily(
             asked,
@@ -37,7 +43,7 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext
                 topic.topic,
                 lazily(
                     topic.partitions,
-                    partial(_elect, broker, topic.topic) if known_type else partial(_bad_type, request),
+                    partial(_elect, resources, topic.topic) if known_type else partial(_bad_type, request),
                 ),
             ),
         )
@@ -45,11 +51,8 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
-def _elect(broker: Broker, topic_name: str, partition: int) -> PartitionResult:
-    topic = broker.topics.get(topic_name)
-    if topic is None:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic_name}."
-    elif not 0 <= partition < topic.partitions:
+def _elect(resources: Resources, topic_name: str, partition: int) -> PartitionResult:
+    if not resources.has_partition(topic_name, partition):
         code, message = (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"There is no partition {topic_name}-{partition}.",

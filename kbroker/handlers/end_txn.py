@@ -12,6 +12,7 @@ from kbroker.coordinators.transactions.transaction import ProducerIdAndEpoch
 from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kbroker.security.acls import AclOperation
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def handle(
     def answer(producer: ProducerIdAndEpoch) -> EndTxnResponse:
         return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)
 
-    ended = broker.transactions.end_transaction(
+    transactions = broker.resources(context).transactions(request.transactional_id, AclOperation.WRITE)
+    ended = transactions.end_transaction(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
         commit=request.committed,

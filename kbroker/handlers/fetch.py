@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import error_code
-from kbroker.fetching.reading import Fetching, PartitionRead
+from kbroker.operations.reading import Fetching, PartitionRead
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.fetch import (
@@ -26,8 +26,8 @@ from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.fetching.sessions import Fetch, FetchedPartition
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.fetch_sessions import Fetch, FetchedPartition
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
@@ -51,7 +51,7 @@ def handle(
         return _response(broker, fetch, reads, context, committed=False)
     committed = request.isolation_level == _READ_COMMITTED
     fetching = Fetching(
-        broker,
+        broker.resources(context),
         fetch.partitions,
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, broker.settings["fetch.max.bytes"]),
@@ -67,8 +67,8 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     return request.replica_id if version < 15 else request.replica_state.replica_id
 
 
-def _not_a_replica(asked: FetchedPartition) -> PartitionRead:
-    read = PartitionRead(asked, None)
+def _not_a_replica(asked: FetchedPartition) -> PartitionRead[FetchedPartition]:
+    read = PartitionRead(asked)
     read.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     return read
 
@@ -90,7 +90,11 @@ def refuse(request: FetchRequest, context: RequestContext, error: BaseException)
 
 
 def _response(
-    broker: Broker, fetch: Fetch, reads: list[PartitionRead], context: RequestContext, committed: bool
+    broker: Broker,
+    fetch: Fetch,
+    reads: list[PartitionRead[FetchedPartition]],
+    context: RequestContext,
+    committed: bool,
 ) -> FetchResponse:
     response = FetchResponse(session_id=fetch.session_id)
     topic_response: FetchableTopicResponse | None = None
@@ -124,7 +128,7 @@ def _response(
 
 
 def _partition(
-    broker: Broker, read: PartitionRead, context: RequestContext, committed: bool
+    broker: Broker, read: PartitionRead[FetchedPartition], context: RequestContext, committed: bool
 ) -> PartitionData:
     got = read.slice
     if got is None:

@@ -17,10 +17,12 @@ from kbroker.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _FIRST_BATCHED = 4
 _NO_NODE = -1
@@ -40,15 +42,30 @@ def handle(
     elif request.key_type not in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no key type {request.key_type}")
     kind = CoordinatorType(request.key_type)
+    resources = broker.resources(context)
     if context.api_version < _FIRST_BATCHED:
+        _check(resources, kind, request.key)
         node = broker.cluster.coordinator(kind, request.key, context)
         return FindCoordinatorResponse(node_id=node.node_id, host=node.host, port=node.port)
 
     def coordinator(key: str) -> Coordinator:
+        try:
+            _check(resources, kind, key)
+        except ApiError as error:
+            return Coordinator(key, _NO_NODE, "", _NO_NODE, error.code, error.message)
         node = broker.cluster.coordinator(kind, key, context)
         return Coordinator(key, node.node_id, node.host, node.port)
 
     return FindCoordinatorResponse(coordinators=lazily(keys, coordinator))
+
+
+def _check(resources: Resources, kind: CoordinatorType, key: str) -> None:
+    if kind is CoordinatorType.GROUP:
+        resources.check_group(AclOperation.DESCRIBE, key)
+    elif kind is CoordinatorType.TRANSACTION:
+        resources.check_transactional_id(AclOperation.DESCRIBE, key)
+    else:
+        resources.check_cluster(AclOperation.CLUSTER_ACTION)
 
 
 def refuse(

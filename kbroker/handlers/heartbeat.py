@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
-    broker.groups.heartbeat(
+    broker.resources(context).groups(request.group_id, AclOperation.READ).heartbeat(
         request.group_id,
         request.member_id,
         request.group_instance_id,

@@ -19,6 +19,7 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> Steps[IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]]:
+    resources = broker.resources(context)
+
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
-        return broker.dynamic_configs.alter(
-            resource.resource_type,
-            resource.resource_name,
+        type_, name = resource.resource_type, resource.resource_name
+        return resources.configs(type_, name, AclOperation.ALTER_CONFIGS).alter(
+            type_,
+            name,
             [Change(config.name, config.config_operation, config.value) for config in resource.configs],
             validate_only=request.validate_only,
         )

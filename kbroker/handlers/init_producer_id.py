@@ -14,6 +14,7 @@ from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kbroker.security.acls import AclOperation
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ _FIRST_WITH_PRODUCER_FENCED = 4
 def handle(
     broker: Broker, request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse | Pending[InitProducerIdResponse]:
-    expected = _expected(request)
+    resources = broker.resources(context)
     if request.transactional_id is None:
+        producer_ids = resources.producer_ids()
+        _expected(request)
         return mapped(
-            broker.producer_ids.allocate(),
+            producer_ids.allocate(),
             lambda producer_id: InitProducerIdResponse(producer_id=producer_id, producer_epoch=0),
         )
 
@@ -38,8 +41,9 @@ def handle(
             producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
         )
 
-    initialized = broker.transactions.init_producer_id(
-        request.transactional_id, request.transaction_timeout_ms, expected, context.now_ms
+    transactions = resources.transactions(request.transactional_id, AclOperation.WRITE)
+    initialized = transactions.init_producer_id(
+        request.transactional_id, request.transaction_timeout_ms, _expected(request), context.now_ms
     )
     return mapped(initialized, answer)
 

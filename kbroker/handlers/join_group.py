@@ -15,6 +15,7 @@ from kbroker.pending import mapped
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from kbroker.requests.long_requests import Steps, each, lazily
 from kbroker.requests.traits import Traits
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -29,6 +30,7 @@ TRAITS = Traits(long_poll=True)
 def handle(
     broker: Broker, request: JoinGroupRequest, context: RequestContext
 ) -> Steps[JoinGroupResponse | Pending[JoinGroupResponse]]:
+    groups = broker.resources(context).groups(request.group_id, AclOperation.READ)
     version = context.api_version
     protocols = yield from each(request.protocols, lambda each: (each.name, bytes(each.metadata)))
     join = JoinRequest(
@@ -45,7 +47,7 @@ def handle(
         can_skip_assignment=version >= 9,
         reason=request.reason,
     )
-    return mapped(broker.groups.join_group(join, context.now_ms), _response)
+    return mapped(groups.join_group(join, context.now_ms), _response)
 
 
 def _response(result: JoinResult) -> JoinGroupResponse:

@@ -14,9 +14,11 @@ from kbroker.pending import mapped, wait
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.pending import Pending
     from kbroker.requests.context import RequestContext
 
@@ -27,9 +29,10 @@ _AT_ONCE = 500  # members that keep others waiting
 def handle(
     broker: Broker, request: LeaveGroupRequest, context: RequestContext
 ) -> LeaveGroupResponse | Pending[LeaveGroupResponse] | Steps[LeaveGroupResponse]:
+    groups = broker.resources(context).groups(request.group_id, AclOperation.READ)
     if context.api_version >= _FIRST_BATCHED:
-        return _leave_together(broker, request, context)
-    left = broker.groups.leave_group(request.group_id, [LeavingMember(request.member_id)], context.now_ms)
+        return _leave_together(groups, request, context)
+    left = groups.leave_group(request.group_id, [LeavingMember(request.member_id)], context.now_ms)
 
     def answer(results: list[LeaveResult]) -> LeaveGroupResponse:
         return LeaveGroupResponse(error_code=_code(results[0]))
@@ -38,14 +41,14 @@ def handle(
 
 
 def _leave_together(
-    broker: Broker, request: LeaveGroupRequest, context: RequestContext
+    groups: GroupCoordinator, request: LeaveGroupRequest, context: RequestContext
 ) -> Steps[LeaveGroupResponse]:
     """A few members at a time; others have their turn in between."""
     members: list[MemberResponse] = []
     for start in range(0, max(len(request.members), 1), _AT_ONCE):
         piece = request.members[start : start + _AT_ONCE]
         leaving = [LeavingMember(m.member_id, m.group_instance_id, m.reason) for m in piece]
-        results = yield from wait(broker.groups.leave_group(request.group_id, leaving, context.now_ms))
+        results = yield from wait(groups.leave_group(request.group_id, leaving, context.now_ms))
         members += [MemberResponse(r.member_id, r.group_instance_id, _code(r)) for r in results]
         yield None
     return LeaveGroupResponse(members=members)

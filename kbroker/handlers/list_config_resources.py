@@ -16,15 +16,19 @@ from kbroker.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 
 def handle(
     broker: Broker, request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
+    resources = broker.resources(context)
+    resources.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     if context.api_version == 0:
         wanted = {int(ResourceType.CLIENT_METRICS)}
     else:
@@ -35,14 +39,12 @@ def handle(
         config_resources=[
             ConfigResource(name, type_)
             for type_ in sorted(wanted, reverse=True)
-            for name in _names(broker, ResourceType(type_))
+            for name in _names(resources, ResourceType(type_))
         ]
     )
 
 
-def _names(broker: Broker, type_: ResourceType) -> list[str]:
-    if type_ is ResourceType.TOPIC:
-        return broker.topics.names()
+def _names(resources: Resources, type_: ResourceType) -> list[str]:
     if type_ in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        return [str(broker.cluster.node_id)]
-    return broker.dynamic_configs.names(type_)
+        return [str(resources.broker.cluster.node_id)]
+    return resources.config_names(type_)

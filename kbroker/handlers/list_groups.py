@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-    listed = broker.groups.list_groups(set(request.states_filter), set(request.types_filter))
+    listed = broker.resources(context).list_groups(set(request.states_filter), set(request.types_filter))
     return ListGroupsResponse(groups=lazily(listed, lambda group: ListedGroup(*group)))

@@ -16,6 +16,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.operations.offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    Found,
+    find_offset,
+    visible_end,
+)
 from kbroker.pending import Pending, after, join
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.list_offsets import (
@@ -26,14 +37,15 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kbroker.requests.long_requests import Steps
-from kbroker.storage.interface import Log, TimestampOffset
+from kbroker.security.acls import AclOperation
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
+    from kbroker.storage.interface import Log
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 _SINCE = {
     LATEST: 0,
     EARLIEST: 0,
@@ -45,13 +57,13 @@ _SINCE = {
 _CONSUMER = -1  # the replica id of a client; brokers send theirs, debugging clients -2
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 
-Found = TimestampOffset | None
 Part = ListOffsetsPartitionResponse | Pending[ListOffsetsPartitionResponse]
 
 
 def handle(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext
 ) -> Steps[ListOffsetsResponse | Pending[ListOffsetsResponse]]:
+    resources = broker.resources(context)
     asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
     count = Counter((name, partition.partition_index) for name, partition in asked)
     names: list[str] = []
@@ -60,7 +72,7 @@ def handle(
         repeated = count[name, partition.partition_index]
         if repeated:
             names.append(name)
-            parts.append(_look_up(broker, request, context.api_version, name, partition, repeated > 1))
+            parts.append(_look_up(resources, request, context.api_version, name, partition, repeated > 1))
         if repeated > 1:  # answered once
             count[name, partition.partition_index] = 0
         yield None
@@ -68,7 +80,7 @@ def handle(
 
 
 def _look_up(
-    broker: Broker,
+    resources: Resources,
     request: ListOffsetsRequest,
     version: int,
     name: str,
@@ -82,7 +94,7 @@ def _look_up(
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, version + 1):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        log = broker.find_log(name, asked.partition_index)
+        log = resources.log(name, asked.partition_index, AclOperation.DESCRIBE)
         leader_epochs.check(asked.current_leader_epoch, log.leader_epoch)
         refreshed = log.refresh()
     except Exception as error:
@@ -99,7 +111,7 @@ def _look_up(
 def _look_into(log: Log, request: ListOffsetsRequest, version: int, asked: ListOffsetsPartition) -> Part:
     try:
         end_offset = _end_offset(log, request)
-        found = _find(log, asked.timestamp, end_offset)
+        found = find_offset(log, asked.timestamp, end_offset)
     except Exception as error:
         return _failed(asked, error)
     if not isinstance(found, Pending):
@@ -115,27 +127,12 @@ def _end_offset(log: Log, request: ListOffsetsRequest) -> int:
     """Up to where this client may see."""
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
-    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
-
-
-def _find(log: Log, timestamp: int, end_offset: int) -> Found | Pending[Found]:
-    if timestamp == LATEST:
-        return TimestampOffset(-1, end_offset, log.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return TimestampOffset(-1, log.log_start_offset, leader_epochs.at_log_start(log))
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return None
-    if timestamp == MAX_TIMESTAMP:
-        return log.max_timestamp_offset()
-    return log.offset_for_timestamp(timestamp)
+    return visible_end(log, committed=request.isolation_level == _READ_COMMITTED)
 
 
 def _answer(
     log: Log, asked: ListOffsetsPartition, found: Found, end_offset: int, version: int
 ) -> ListOffsetsPartitionResponse:
-    by_timestamp = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
-    if found is not None and by_timestamp and found.offset >= end_offset:
-        found = None  # it exists, but not for this client
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     if version == 0:
         newest = end_offset if found is None else found.offset

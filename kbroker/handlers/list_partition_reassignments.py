@@ -8,6 +8,7 @@ from kbroker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -17,4 +18,5 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
+    broker.resources(context).check_cluster(AclOperation.DESCRIBE)
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -26,7 +26,7 @@ _STATES = frozenset(map(str, State))
 def handle(
     broker: Broker, request: ListTransactionsRequest, context: RequestContext
 ) -> ListTransactionsResponse:
-    found = broker.transactions.list_transactions(
+    found = broker.resources(context).list_transactions(
         request.state_filters, request.producer_id_filters, request.duration_filter, context.now_ms
     )
     if request.transactional_id_pattern:

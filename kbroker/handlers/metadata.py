@@ -23,12 +23,13 @@ from kbroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kbroker.requests.long_requests import Steps, each, lazily
-from kbroker.security.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from kbroker.security.acls import AclOperation, AclResourceType
 from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.topics.registry import Topic
 
 _NO_ID = bytes(16)
@@ -38,6 +39,7 @@ _FIRST_BY_TOPIC_ID = 12
 def handle(
     broker: Broker, request: MetadataRequest, context: RequestContext
 ) -> Steps[MetadataResponse | Pending[MetadataResponse]]:
+    resources = broker.resources(context)
     asked = request.topics
     if asked is not None and context.api_version >= topic_ids.METADATA_SINCE:
         by_id_too_early = context.api_version < _FIRST_BY_TOPIC_ID and any(
@@ -53,11 +55,15 @@ def handle(
         controller_id=broker.cluster.controller_id(),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = resources.authorized_operations(AclResourceType.CLUSTER)
     if asked is None or (not asked and context.api_version == 0):
-        response.topics = lazily(list(broker.topics), lambda topic: _known(broker, topic, request, context))
+        response.topics = lazily(
+            resources.topics(AclOperation.DESCRIBE), lambda topic: _known(resources, topic, request, context)
+        )
         return response
-    topics = yield from each(_once(broker, asked), lambda topic: _topic(broker, topic, request, context))
+    topics = yield from each(
+        _once(resources, asked), lambda topic: _topic(resources, topic, request, context)
+    )
 
     def answer(topics: list[MetadataResponseTopic]) -> MetadataResponse:
         response.topics = topics
@@ -79,60 +85,61 @@ def _refused(asked: list[MetadataRequestTopic], code: ErrorCode) -> MetadataResp
     )
 
 
-def _once(broker: Broker, asked: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+def _once(resources: Resources, asked: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
     """A topic that is named twice, by name or by id, is answered once."""
     by_topic: dict[str | bytes | None, MetadataRequestTopic] = {}
     for state in asked:
-        topic = broker.topics.get_by_id(state.topic_id) if state.topic_id != _NO_ID else None
+        topic = (
+            resources.find_topic(state.topic_id, AclOperation.DESCRIBE) if state.topic_id != _NO_ID else None
+        )
         key = topic.name if topic is not None else state.topic_id if state.topic_id != _NO_ID else state.name
         by_topic.setdefault(key, state)
     return by_topic.values()
 
 
 def _topic(
-    broker: Broker, asked: MetadataRequestTopic, request: MetadataRequest, context: RequestContext
+    resources: Resources, asked: MetadataRequestTopic, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponseTopic | Pending[MetadataResponseTopic]:
-    if asked.topic_id != _NO_ID:
-        topic = broker.topics.get_by_id(asked.topic_id)
-        if topic is None:
-            # The topic's name is unknown: null where the version can say that.
-            name = None if context.api_version >= 12 else ""
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=name, topic_id=asked.topic_id
-            )
-        return _known(broker, topic, request, context)
+    by_id = asked.topic_id != _NO_ID
     name = asked.name or ""
-    topic = broker.topics.get(name)
-    if topic is not None:
-        return _known(broker, topic, request, context)
+    try:
+        topic = resources.topic(asked.topic_id if by_id else name, AclOperation.DESCRIBE)
+        return _known(resources, topic, request, context)
+    except ApiError as error:
+        if by_id:
+            # The topic's name is unknown: null where the version can say that.
+            unknown_name = None if context.api_version >= 12 else ""
+            return MetadataResponseTopic(error_code=error.code, name=unknown_name, topic_id=asked.topic_id)
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return _unknown(name, error)
     try:
         check_name(name)
-        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(broker)):
+        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(resources)):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return _create(broker, name, request, context)
+        return _create(resources, name, request, context)
     except ApiError as error:
         return _unknown(name, error)
 
 
-def _may_create(broker: Broker) -> bool:
+def _may_create(resources: Resources) -> bool:
     """A default replication factor that one broker cannot give makes a topic unknown, not invalid."""
-    settings = broker.settings
+    settings = resources.broker.settings
     return bool(settings["auto.create.topics.enable"] and settings["default.replication.factor"] == 1)
 
 
 def _create(
-    broker: Broker, name: str, request: MetadataRequest, context: RequestContext
+    resources: Resources, name: str, request: MetadataRequest, context: RequestContext
 ) -> Pending[MetadataResponseTopic]:
     """Not `mapped`: others may wait for the same creation, and who goes away must not abandon it."""
     result: Pending[MetadataResponseTopic] = Pending()
 
     def done(creation: Pending[Topic]) -> None:
         try:
-            result.resolve(_known(broker, creation.result(), request, context))
+            result.resolve(_known(resources, creation.result(), request, context))
         except Exception as error:
             result.resolve(_unknown(name, error))
 
-    broker.auto_create(name).then(done)
+    resources.auto_create_topic(name).then(done)
     return result
 
 
@@ -141,9 +148,9 @@ def _unknown(name: str, error: Exception) -> MetadataResponseTopic:
 
 
 def _known(
-    broker: Broker, topic: Topic, request: MetadataRequest, context: RequestContext
+    resources: Resources, topic: Topic, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponseTopic:
-    cluster, none = broker.cluster, ErrorCode.NONE
+    cluster, none = resources.broker.cluster, ErrorCode.NONE
     epoch = cluster.leader_epoch(topic)
 
     def partition(index: int) -> MetadataResponsePartition:
@@ -158,5 +165,7 @@ def _known(
         partitions=lazily(range(topic.partitions), partition),
     )
     if request.include_topic_authorized_operations:
-        result.topic_authorized_operations = TOPIC_OPERATIONS
+        result.topic_authorized_operations = resources.authorized_operations(
+            AclResourceType.TOPIC, topic.name
+        )
     return result

@@ -26,11 +26,13 @@ from kbroker.protocol.messages.offset_commit import (
 )
 from kbroker.requests.long_requests import Steps, lazily
 from kbroker.requests.repeated_commit import RepeatedCommits
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.pending import Pending
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _NONE = ErrorCode.NONE
 _AT_ONCE = 500  # partitions of one commit that keep others waiting
@@ -41,35 +43,38 @@ _Codes = dict[tuple[str, int], ErrorCode]  # by topic and partition
 def handle(
     broker: Broker, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse] | Steps[OffsetCommitResponse]:
+    resources = broker.resources(context)
     if sum(len(topic.partitions) for topic in request.topics) > _AT_ONCE or len(request.topics) > _AT_ONCE:
-        return _in_pieces(broker, request, context)
-    committed = broker.groups.offsets.commit(_commit(broker, request, context.api_version), context.now_ms)
+        return _in_pieces(resources, request, context)
+    groups = resources.groups(request.group_id, AclOperation.READ)
+    committed = groups.offsets.commit(_commit(resources, request, context.api_version), context.now_ms)
     return mapped(committed, partial(_answer, request, context.api_version))
 
 
 def _in_pieces(
-    broker: Broker, request: OffsetCommitRequest, context: RequestContext
+    resources: Resources, request: OffsetCommitRequest, context: RequestContext
 ) -> Steps[OffsetCommitResponse]:
     """Many partitions, committed a few at a time; others have their turn in between."""
     version = context.api_version
+    groups = resources.groups(request.group_id, AclOperation.READ)
     errors: CommitErrors = {}
-    offsets = _new_offsets(broker, request, version)
+    offsets = _new_offsets(resources, request, version)
     while piece := list(islice(offsets, _AT_ONCE)):
         commit = _commit_request(request, version, piece)
-        errors |= yield from wait(broker.groups.offsets.commit(commit, context.now_ms))
+        errors |= yield from wait(groups.offsets.commit(commit, context.now_ms))
         yield None
     return _answer(request, version, errors)
 
 
-def _commit(broker: Broker, request: OffsetCommitRequest, version: int) -> CommitRequest:
-    return _commit_request(request, version, list(_new_offsets(broker, request, version)))
+def _commit(resources: Resources, request: OffsetCommitRequest, version: int) -> CommitRequest:
+    return _commit_request(request, version, list(_new_offsets(resources, request, version)))
 
 
-def _new_offsets(broker: Broker, request: OffsetCommitRequest, version: int) -> Iterator[NewOffset]:
+def _new_offsets(resources: Resources, request: OffsetCommitRequest, version: int) -> Iterator[NewOffset]:
     by_id = version >= topic_ids.OFFSET_COMMIT_SINCE
     for topic in request.topics:
         if by_id:
-            found = broker.topics.get_by_id(topic.topic_id)
+            found = resources.find_topic(topic.topic_id, AclOperation.READ)
             topic.name = found.name if found else ""
             if not found:
                 continue

@@ -15,6 +15,7 @@ from kbroker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: OffsetDeleteRequest, context: RequestContext
 ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
+    groups = broker.resources(context).groups(request.group_id, AclOperation.DELETE)
     partitions = [TopicPartition(t.name, p.partition_index) for t in request.topics for p in t.partitions]
 
     def answer(results: DeleteResults) -> OffsetDeleteResponse:
@@ -35,7 +37,7 @@ def handle(
             topic.partitions.append(OffsetDeleteResponsePartition(partition, code))
         return OffsetDeleteResponse(topics=list(topics.values()))
 
-    return mapped(broker.groups.offsets.delete(request.group_id, partitions), answer)
+    return mapped(groups.offsets.delete(request.group_id, partitions), answer)
 
 
 def refuse(

@@ -16,7 +16,7 @@ from kbroker.coordinators.groups.store import CommittedOffset, TopicPartition
 from kbroker.errors import describe
 from kbroker.pending import Pending, join, mapped
 from kbroker.protocol import topic_ids
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -29,10 +29,12 @@ from kbroker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kbroker.requests.long_requests import Steps, each, lazily
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
 
 _FIRST_WITH_GROUP_ERROR = 2
 _FIRST_WITH_GROUPS = 8
@@ -42,10 +44,11 @@ _NO_OFFSET = -1
 def handle(
     broker: Broker, request: OffsetFetchRequest, context: RequestContext
 ) -> Steps[OffsetFetchResponse | Pending[OffsetFetchResponse]]:
+    resources = broker.resources(context)
     if context.api_version >= _FIRST_WITH_GROUPS:
         groups: list[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]] = []
         for group in _once(request.groups):
-            groups += [(yield from _fetch(broker, group, request.require_stable, context))]
+            groups += [(yield from _fetch(resources, group, request.require_stable, context))]
         return join(groups, lambda groups: OffsetFetchResponse(groups=groups))
     topics = request.topics
     group = OffsetFetchRequestGroup(
@@ -57,7 +60,7 @@ def handle(
             for topic in topics
         ],
     )
-    answer = yield from _fetch(broker, group, request.require_stable, context)
+    answer = yield from _fetch(resources, group, request.require_stable, context)
     return mapped(answer, lambda answer: _single(answer, group, context.api_version))
 
 
@@ -74,14 +77,14 @@ def _once(groups: list[OffsetFetchRequestGroup]) -> Iterator[OffsetFetchRequestG
 
 
 def _fetch(
-    broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+    resources: Resources, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> Steps[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]]:
     yield None
     by_id = context.api_version >= topic_ids.OFFSET_FETCH_SINCE
     topics = group.topics
     if topics is not None and by_id:
         for topic in topics:
-            found = broker.topics.get_by_id(topic.topic_id)
+            found = resources.find_topic(topic.topic_id, AclOperation.DESCRIBE)
             topic.name = found.name if found else ""
             yield None
     partitions = None
@@ -91,7 +94,15 @@ def _fetch(
             if topic.name:
                 partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
             yield None
-    fetched = broker.groups.offsets.fetch(
+
+    def refused(error: Exception) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0])
+
+    try:
+        groups = resources.groups(group.group_id, AclOperation.DESCRIBE)
+    except ApiError as error:
+        return refused(error)
+    fetched = groups.offsets.fetch(
         group.group_id,
         partitions,
         member_id=group.member_id,
@@ -100,20 +111,19 @@ def _fetch(
     )
 
     def answer(results: FetchResults) -> OffsetFetchResponseGroup:
-        found = _all_topics(broker, results, by_id=by_id) if topics is None else topics
+        found = _all_topics(resources, results, by_id=by_id) if topics is None else topics
         return OffsetFetchResponseGroup(group.group_id, lazily(found, lambda t: _topic(t, results, by_id)))
-
-    def refused(error: Exception) -> OffsetFetchResponseGroup:
-        return OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0])
 
     return mapped(fetched, answer, otherwise=refused)
 
 
-def _all_topics(broker: Broker, results: FetchResults, *, by_id: bool) -> list[OffsetFetchRequestTopics]:
+def _all_topics(
+    resources: Resources, results: FetchResults, *, by_id: bool
+) -> list[OffsetFetchRequestTopics]:
     topics: dict[str, OffsetFetchRequestTopics] = {}
     for name, partition in results:
         if name not in topics:
-            found = broker.topics.get(name)
+            found = resources.find_topic(name, AclOperation.DESCRIBE)
             if found is None and by_id:
                 continue
             topics[name] = OffsetFetchRequestTopics(name, found.topic_id if found else bytes(16))

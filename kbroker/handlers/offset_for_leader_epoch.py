@@ -21,11 +21,13 @@ from kbroker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from kbroker.requests.long_requests import Steps, each_of, lazily
+from kbroker.security.acls import AclOperation
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.storage.interface import Log
 
 
@@ -33,16 +35,17 @@ def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Steps[OffsetForLeaderEpochResponse]:
     found = yield from each_of(
-        ((topic.topic, topic.partitions) for topic in request.topics), partial(_look_up, broker)
+        ((topic.topic, topic.partitions) for topic in request.topics),
+        partial(_look_up, broker.resources(context)),
     )
     return OffsetForLeaderEpochResponse(topics=lazily(found, lambda of: OffsetForLeaderTopicResult(*of)))
 
 
 def _look_up(
-    broker: Broker, topic: str, asked: OffsetForLeaderPartition
+    resources: Resources, topic: str, asked: OffsetForLeaderPartition
 ) -> EpochEndOffset | Pending[EpochEndOffset]:
     try:
-        log = broker.find_log(topic, asked.partition)
+        log = resources.log(topic, asked.partition, AclOperation.DESCRIBE)
         leader_epochs.check(asked.current_leader_epoch, log.leader_epoch)
         return mapped(log.refresh(), lambda _: _end_offset(log, asked), otherwise=partial(_failed, asked))
     except Exception as error:

@@ -8,52 +8,57 @@ connection: it is the only way to make the producer look.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from functools import partial
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from kbroker.pending import Pending, join, wait
+from kbroker.operations.appending import append
+from kbroker.pending import Pending, join
 from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
-from kbroker.protocol.records import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
 from kbroker.protocol.records.batch import (
+    BATCH_OVERHEAD,
     CODEC_MASK,
     LOW_ATTRIBUTES_POSITION,
     MAGIC,
     MAGIC_POSITION,
+    TRANSACTIONAL_BIT,
     batch_size_at,
     magic_at,
+    read_header,
 )
 from kbroker.protocol.records.compression import ZSTD
 from kbroker.protocol.records.errors import CorruptRecord, InvalidRecord, UnsupportedCompression
 from kbroker.requests.answers import BadRequest, Unassigned
-from kbroker.requests.long_requests import Steps, holding
+from kbroker.requests.long_requests import Steps
 from kbroker.requests.produce_results import appended_at, refused, when_durable
 from kbroker.requests.repeated_produce import RepeatedProduces
 from kbroker.requests.traits import Traits
-from kbroker.storage.interface import Appended, TakesLong
+from kbroker.security.acls import AclOperation
+from kbroker.storage.interface import Appended
 from kbroker.topics.names import INTERNAL_TOPICS
-from kbroker.transactions.writes import Refusals, has_transactional_batches
+from kbroker.transactions.writes import ClientKnows, Refusals, TransactionalBatch
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources, TopicKey
     from kbroker.storage.interface import Log
     from kbroker.topics.registry import Topic
 
 _FIRST_WITH_BATCHES = 3
 _FIRST_WITH_ZSTD = 7
+_FIRST_WITH_TRANSACTION_ABORTABLE = 11
+_FIRST_THAT_ADDS = 12  # partitions to transactions
 _LEAST_BATCH_BYTES = 26  # of a message of format 0
 _NO_RECORDS = memoryview(b"")
 _AT_ONCE = 128  # partitions of one request that keep others waiting
-_LIKELY_RATIO = 16  # what compressed records mostly make at most, of their bytes
-_LIKELY_BYTES = 1024 * 1024
 _MOST_DECODING_STEPS = 2000  # 128,000 partitions
 
 TRAITS = Traits(
@@ -69,14 +74,12 @@ lanes = RepeatedProduces
 
 
 def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Answer | Steps[Answer]:
-    if context.api_version < _FIRST_WITH_BATCHES or not has_transactional_batches(request):
+    if context.api_version < _FIRST_WITH_BATCHES or not _has_transactional_batches(request):
         # One of many partitions, one after the other; others have their turn in between.
         in_turns = sum(len(topic.partition_data) or 1 for topic in request.topic_data) > _AT_ONCE
         return (_append_in_turns if in_turns else _append_all)(broker, request, context, {})
     try:
-        if request.transactional_id is None:
-            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        admitted = broker.transactional_writes.admit(request, context)
+        admitted = _admit(broker.resources(context), request, context)
     except ApiError as error:
         if request.acks == 0:
             raise BadRequest(f"a Produce with acks=0 failed: {error}") from error
@@ -84,6 +87,60 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     if isinstance(admitted, Pending):
         return _append_later(broker, request, context, admitted)
     return _append_all(broker, request, context, admitted)
+
+
+def _has_transactional_batches(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) > LOW_ATTRIBUTES_POSITION
+                and records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT
+                and magic_at(records) == MAGIC
+            ):
+                return True
+    return False
+
+
+def _admit(
+    resources: Resources, request: ProduceRequest, context: RequestContext
+) -> Refusals | Pending[Refusals]:
+    """Which batches their transaction does not let in."""
+    version = context.api_version
+    if request.transactional_id is None:
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return resources.transactional_writes(request.transactional_id).admit(
+        request.transactional_id,
+        _transactional_batches(resources, request, version),
+        ClientKnows(
+            adding=version >= _FIRST_THAT_ADDS,
+            transaction_abortable=version >= _FIRST_WITH_TRANSACTION_ABORTABLE,
+        ),
+        context.now_ms,
+    )
+
+
+def _transactional_batches(
+    resources: Resources, request: ProduceRequest, version: int
+) -> Iterator[TransactionalBatch]:
+    """As far as they can be written at all."""
+    for topic_data in request.topic_data:
+        topic = resources.find_topic(_key(topic_data, version), AclOperation.WRITE)
+        if topic is None:
+            continue
+        for data in topic_data.partition_data:
+            records = data.records
+            if (
+                records is None
+                or len(records) < BATCH_OVERHEAD
+                or magic_at(records) != MAGIC
+                or not 0 <= data.index < topic.partitions
+            ):
+                continue
+            header = read_header(records)
+            if header.is_transactional and header.producer_id >= 0:
+                yield TransactionalBatch(topic, data.index, resources.log_of(topic, data.index), header)
 
 
 def _append_later(
@@ -161,64 +218,28 @@ def _append_rest(
         broker.budget.take_up(held)
 
 
-def _append_long(broker: Broker, log: Log, records: memoryview, now_ms: int) -> Steps[Appended]:
-    """A batch that hides much: decompressed on a worker, within the budget, and looked into in turns."""
-    records = memoryview(bytearray(records))
-    likely = max(_LIKELY_RATIO * len(records), _LIKELY_BYTES)
-    try:
-        return (yield from _append_within(broker, log, records, now_ms, min(likely, MAX_DECOMPRESSED_BYTES)))
-    except DecompressedTooLarge:
-        return (yield from _append_within(broker, log, records, now_ms, MAX_DECOMPRESSED_BYTES))
-
-
-def _append_within(broker: Broker, log: Log, records: memoryview, now_ms: int, limit: int) -> Steps[Appended]:
-    held = min(limit, broker.budget.limit // 2)
-    return holding(broker.budget, held, _append_in_steps(broker, log, records, now_ms, limit))
-
-
-def _append_in_steps(
-    broker: Broker, log: Log, records: memoryview, now_ms: int, limit: int
-) -> Steps[Appended]:
-    steps = log.append_in_steps(records, now_ms)
-    try:
-        work = next(steps)
-        while True:
-            if work is None:
-                yield None
-                work = steps.send(b"")
-            else:
-                work = steps.send((yield from wait(broker.worker.run(partial(work, limit)))))
-    except StopIteration as end:
-        return cast("Appended", end.value)
-
-
 def _appending(
     broker: Broker, request: ProduceRequest, context: RequestContext, refusals: Refusals
 ) -> Steps[Answer]:
     version, acks = context.api_version, request.acks
+    resources = broker.resources(context)
     response = ProduceResponse()
     waiting: list[Pending[None] | None] = []
     failure: Exception | None = None
     for topic_data in request.topic_data:
-        if version >= topic_ids.PRODUCE_SINCE:
-            topic = broker.topics.get_by_id(topic_data.topic_id)
-        else:
-            topic = broker.topics.get(topic_data.name)
+        topic = _topic(resources, topic_data, version)
         results: list[PartitionProduceResponse] = []
         response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
         for data in topic_data.partition_data:
             judge: Log | None = None
             try:
-                log = _log(broker, topic, topic_data.name, data.index, version, acks)
+                log = _log(resources, topic, data.index, acks)
                 if refusals and (log.topic_id, data.index) in refusals:
                     raise refusals[log.topic_id, data.index]
                 records = _batch(data.records or _NO_RECORDS, version)
                 judge = log
                 if records:
-                    try:
-                        appended = log.append_as_leader(records, context.now_ms)
-                    except TakesLong:
-                        appended = yield from _append_long(broker, log, records, context.now_ms)
+                    appended = yield from append(broker, log, records, context.now_ms)
                 else:  # an empty message set of old is no error
                     appended = Appended(-1, -1, -1, log.log_start_offset, False, None)
             except Exception as error:
@@ -252,18 +273,26 @@ def refuse(request: ProduceRequest, context: RequestContext, error: BaseExceptio
     )
 
 
-def _log(broker: Broker, topic: Topic | None, name: str, partition: int, version: int, acks: int) -> Log:
+def _key(topic_data: TopicProduceData, version: int) -> TopicKey:
+    return topic_data.topic_id if version >= topic_ids.PRODUCE_SINCE else topic_data.name
+
+
+def _topic(resources: Resources, topic_data: TopicProduceData, version: int) -> Topic | ApiError:
+    """The topic, or what its partitions are refused with."""
+    try:
+        return resources.topic(_key(topic_data, version), AclOperation.WRITE)
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic_data.name in INTERNAL_TOPICS:
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return error
+
+
+def _log(resources: Resources, topic: Topic | ApiError, partition: int, acks: int) -> Log:
     if acks not in (-1, 0, 1):
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if topic is None:
-        if name in INTERNAL_TOPICS:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_ID
-            if version >= topic_ids.PRODUCE_SINCE
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-    return broker.log(topic, partition)
+    if isinstance(topic, ApiError):
+        raise topic
+    return resources.log_of(topic, partition)
 
 
 def _batch(records: memoryview, version: int) -> memoryview:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Never
 from kbroker.cluster.voters import check_voter, refuse_change
 from kbroker.errors import describe
 from kbroker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: RemoveRaftVoterRequest, context: RequestContext) -> Never:
+    broker.resources(context).check_cluster(AclOperation.ALTER)
     check_voter(broker, request.cluster_id, request.voter_id, request.voter_directory_id)
     refuse_change()
 

@@ -13,6 +13,7 @@ from kbroker.pending import mapped
 from kbroker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kbroker.requests.long_requests import Steps, each
 from kbroker.requests.traits import Traits
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -25,6 +26,7 @@ TRAITS = Traits(long_poll=True)
 def handle(
     broker: Broker, request: SyncGroupRequest, context: RequestContext
 ) -> Steps[SyncGroupResponse | Pending[SyncGroupResponse]]:
+    groups = broker.resources(context).groups(request.group_id, AclOperation.READ)
     if context.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         raise InconsistentGroupProtocol("the protocol type and name are missing")
     given = yield from each(request.assignments, lambda given: (given.member_id, bytes(given.assignment)))
@@ -37,7 +39,7 @@ def handle(
         protocol_name=request.protocol_name,
         assignments=dict(given),
     )
-    return mapped(broker.groups.sync_group(sync, context.now_ms), _response)
+    return mapped(groups.sync_group(sync, context.now_ms), _response)
 
 
 def _response(result: SyncResult) -> SyncGroupResponse:

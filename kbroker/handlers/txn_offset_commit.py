@@ -26,11 +26,14 @@ from kbroker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kbroker.requests.long_requests import lazily
+from kbroker.security.acls import AclOperation
 from kbroker.transactions.errors import refusal_of_write
 from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
+    from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.requests.context import RequestContext
 
 _FIRST_WITH_TRANSACTION_ABORTABLE = 4
@@ -40,17 +43,20 @@ _FIRST_THAT_ADDS = 5
 def handle(
     broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
+    resources = broker.resources(context)
+    transactions = resources.transactions(request.transactional_id, AclOperation.WRITE)
+    groups = resources.groups(request.group_id, AclOperation.READ)
     known = {
         (topic.name, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
-        if broker.topics.has_partition(topic.name, partition.partition_index)
+        if resources.has_partition(topic.name, partition.partition_index)
     }
     if not known:
         return _response(request, lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not request.group_id:
         raise InvalidGroupId("a transactional commit needs a group")
-    answer = run(_commit(broker, request, context, known))
+    answer = run(_commit(broker, transactions, groups, request, context, known))
     return answer.result() if answer.done else answer
 
 
@@ -62,11 +68,16 @@ def refuse(
 
 
 def _commit(
-    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext, known: set[tuple[str, int]]
+    broker: Broker,
+    transactions: TransactionCoordinator,
+    groups: GroupCoordinator,
+    request: TxnOffsetCommitRequest,
+    context: RequestContext,
+    known: set[tuple[str, int]],
 ) -> Steps[TxnOffsetCommitResponse]:
     try:
-        yield from _admit(broker, request, context)
-        committing = broker.groups.offsets.commit_in_transaction(
+        yield from _admit(broker, transactions, request, context)
+        committing = groups.offsets.commit_in_transaction(
             request.producer_id, _commit_request(request, context), context.now_ms
         )
     except Exception as error:
@@ -79,18 +90,23 @@ def _commit(
     return _response(request, _codes((yield from wait(committing))))
 
 
-def _admit(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> Steps[None]:
+def _admit(
+    broker: Broker,
+    transactions: TransactionCoordinator,
+    request: TxnOffsetCommitRequest,
+    context: RequestContext,
+) -> Steps[None]:
     """Add the group to the transaction, or check that it is in it."""
     partition = TopicPartition(
         OFFSETS_TOPIC, offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
     )
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if context.api_version >= _FIRST_THAT_ADDS:
-        added = broker.transactions.add_partitions(
+        added = transactions.add_partitions(
             request.transactional_id, producer, [partition], 2, context.now_ms
         )
         return (yield from wait(added))
-    verified = broker.transactions.verify_partitions(request.transactional_id, producer, [partition])
+    verified = transactions.verify_partitions(request.transactional_id, producer, [partition])
     if (refusal := verified[partition]) is not None:
         raise refusal
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: UnregisterBrokerRequest, context: RequestContext
 ) -> UnregisterBrokerResponse:
+    broker.resources(context).check_cluster(AclOperation.ALTER)
     if broker.cluster.has_node(request.broker_id):
         return UnregisterBrokerResponse(error_message="")
     return UnregisterBrokerResponse(

@@ -17,6 +17,7 @@ from kbroker.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: UpdateFeaturesRequest, context: RequestContext
 ) -> UpdateFeaturesResponse | Pending[UpdateFeaturesResponse]:
+    features = broker.resources(context).features(AclOperation.ALTER)
     updates = [
         FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
         for update in request.feature_updates
     ]
     try:
         for update in updates:
-            broker.features.check(update)
+            features.check(update)
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     results = [UpdatableFeatureResult(update.name, 0, "NONE") for update in updates]
     response = UpdateFeaturesResponse(error_message=None, results=results)
     if request.validate_only or not updates:
         return response
-    return mapped(broker.features.apply(updates), lambda _: response)
+    return mapped(features.apply(updates), lambda _: response)

@@ -19,16 +19,19 @@ from kbroker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.resources import Resources
     from kbroker.storage.interface import Assigned
 
 
 def handle(
     broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> Steps[WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]]:
+    resources = broker.resources(context).as_broker()
     by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     waiting: list[Pending[None] | None] = []
     for marker in request.markers:
@@ -37,7 +40,7 @@ def handle(
             for index in topic.partition_indexes:
                 result = WritableTxnMarkerPartitionResult(index)
                 topics.setdefault(topic.name, {})[index] = result
-                waiting.append(_append(broker, marker, topic.name, result, context.now_ms))
+                waiting.append(_append(resources, marker, topic.name, result, context.now_ms))
                 yield None
     response = WriteTxnMarkersResponse(
         markers=[
@@ -55,14 +58,14 @@ def handle(
 
 
 def _append(
-    broker: Broker,
+    resources: Resources,
     marker: WritableTxnMarker,
     topic: str,
     result: WritableTxnMarkerPartitionResult,
     now_ms: int,
 ) -> Pending[None] | None:
     try:
-        log = broker.find_log(topic, result.partition_index)
+        log = resources.log(topic, result.partition_index, AclOperation.WRITE)
         appended = log.append_control(
             marker.producer_id,
             marker.producer_epoch,
@@ -74,7 +77,7 @@ def _append(
     except Exception as error:
         result.error_code = describe(error)[0]
         return None
-    broker.transactional_writes.transaction_ended(log, marker.producer_id)
+    resources.broker.transactional_writes.transaction_ended(log, marker.producer_id)
     if appended.durable is None:
         return None
     settled: Pending[None] = Pending()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.groups.offsets.commit_grouping import CommitErrors
     from kbroker.pending import Pending
     from kbroker.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from kbroker.requests.resources import Resources
 
 _MOST_LANES = 4  # of a connection
 _MOST_BYTES = 2048  # of a request that is remembered
@@ -37,7 +38,7 @@ _LENGTH_AND_CORRELATION = struct.Struct(">ii")
 _OFFSET = struct.Struct(">q")
 _RECOGNISABLE = 0x1122334455667788
 
-ToCommit = Callable[["Broker", "OffsetCommitRequest", int], CommitRequest]  # the number: of the version
+ToCommit = Callable[["Resources", "OffsetCommitRequest", int], CommitRequest]  # the number: of the version
 ToResponse = Callable[["OffsetCommitRequest", int, "CommitErrors"], "OffsetCommitResponse"]
 
 
@@ -107,7 +108,8 @@ class RepeatedCommits:
         if _encode(request) != frame:  # tagged fields, or bytes behind the request
             return None
         partitions = [partition for topic in request.body.topics for partition in topic.partitions]
-        commit = self._to_commit(self._broker, request.body, request.endpoint.version)
+        resources = self._broker.resources(request.context)
+        commit = self._to_commit(resources, request.body, request.endpoint.version)
         if len(commit.offsets) != len(partitions):
             return None
         for partition in partitions:

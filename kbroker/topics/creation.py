@@ -2,103 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.topics.names import INTERNAL_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
+    from kbroker.topics.registry import Topic
 
 _METADATA_TOPIC = "__cluster_metadata"
-MAX_PARTITIONS_PER_REQUEST = 10_000
+_MAX_PARTITIONS_PER_REQUEST = 10_000
+_DEFAULT = -1  # as many as the broker's configs say
 
 
 class NewTopic(NamedTuple):
+    """A topic as it is asked for."""
+
+    name: str
+    num_partitions: int = _DEFAULT
+    replication_factor: int = _DEFAULT
+    configs: Mapping[str, str | None] = {}
+    assignments: Sequence[tuple[int, list[int]]] = ()
+    """Partitions and their replicas."""
+
+
+class CheckedTopic(NamedTuple):
+    """A topic as it may be created."""
+
     name: str
     partitions: int
     configs: dict[str, str]
 
 
-class Assignment(Protocol):
-    broker_ids: list[int]
-
-
-def count_problem(broker: Broker, topics: Sequence[CreatableTopic]) -> ApiError | None:
+def count_problem(broker: Broker, counts: Iterable[int]) -> ApiError | None:
     """One request may not ask for so many partitions that it starves the others."""
     default = broker.settings["num.partitions"]
-    total = 0
-    for topic in topics:
-        total += len(topic.assignments) or (default if topic.num_partitions == -1 else topic.num_partitions)
-    if total > MAX_PARTITIONS_PER_REQUEST:
-        return ApiError(
-            ErrorCode.POLICY_VIOLATION,
-            f"One request may create {MAX_PARTITIONS_PER_REQUEST} partitions at most, not {total}.",
-        )
-    return None
+    return _too_many(sum(default if count == _DEFAULT else count for count in counts))
 
 
-def check_new_topic(broker: Broker, asked: CreatableTopic) -> NewTopic:
+def _too_many(partitions: int) -> ApiError | None:
+    if partitions <= _MAX_PARTITIONS_PER_REQUEST:
+        return None
+    return ApiError(
+        ErrorCode.POLICY_VIOLATION,
+        f"One request may create {_MAX_PARTITIONS_PER_REQUEST} partitions at most, not {partitions}.",
+    )
+
+
+def check_new_topic(broker: Broker, new: NewTopic) -> CheckedTopic:
     """The topic as it would be created. Raises ApiError if it may not be."""
-    check_name(asked.name)
-    if asked.name == _METADATA_TOPIC:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"The name '{asked.name}' is reserved.")
-    if asked.name in INTERNAL_TOPICS:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The name '{asked.name}' is reserved.")
-    broker.topics.check_new(asked.name)
-    partitions = _partition_count(broker, asked)
+    check_name(new.name)
+    if new.name == _METADATA_TOPIC:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"The name '{new.name}' is reserved.")
+    if new.name in INTERNAL_TOPICS:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The name '{new.name}' is reserved.")
+    broker.topics.check_new(new.name)
+    partitions = _partition_count(broker, new)
     configs: dict[str, str] = {}
-    for config in asked.configs:
-        if config.value is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"The config '{config.name}' has no value.")
-        configs[config.name] = config.value
+    for name, value in new.configs.items():
+        if value is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"The config '{name}' has no value.")
+        configs[name] = value
     broker.settings.check_topic_configs(configs)
-    return NewTopic(asked.name, partitions, configs)
+    return CheckedTopic(new.name, partitions, configs)
 
 
-def _partition_count(broker: Broker, asked: CreatableTopic) -> int:
-    if asked.assignments:
-        if asked.num_partitions != -1:
+def _partition_count(broker: Broker, new: NewTopic) -> int:
+    if new.assignments:
+        if new.num_partitions != _DEFAULT:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, "A replica assignment goes with a partition count of -1."
             )
-        if asked.replication_factor != -1:
+        if new.replication_factor != _DEFAULT:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, "A replica assignment goes with a replication factor of -1."
             )
-        _check_consecutive(asked.assignments)
-        check_assignments(broker, asked.assignments)
-        return len(asked.assignments)
-    factor = asked.replication_factor
-    if factor == -1:
+        _check_consecutive([partition for partition, _ in new.assignments])
+        _check_assignments(broker, [replicas for _, replicas in new.assignments])
+        return len(new.assignments)
+    factor = new.replication_factor
+    if factor == _DEFAULT:
         factor = broker.settings["default.replication.factor"]
     if factor != 1:
         problem = "above the number of brokers, 1" if factor > 1 else "not positive"
         raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor {factor} is {problem}.")
-    if asked.num_partitions == -1:
+    if new.num_partitions == _DEFAULT:
         return int(broker.settings["num.partitions"])
-    if asked.num_partitions < 1:
-        raise ApiError(
-            ErrorCode.INVALID_PARTITIONS, f"A topic cannot have {asked.num_partitions} partitions."
-        )
-    return asked.num_partitions
+    if new.num_partitions < 1:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"A topic cannot have {new.num_partitions} partitions.")
+    return new.num_partitions
 
 
-def _check_consecutive(assignments: list[CreatableReplicaAssignment]) -> None:
-    indexes = [assignment.partition_index for assignment in assignments]
-    if len(set(indexes)) != len(indexes):
+def _check_consecutive(partitions: list[int]) -> None:
+    if len(set(partitions)) != len(partitions):
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned twice.")
-    if sorted(indexes) != list(range(len(indexes))):
+    if sorted(partitions) != list(range(len(partitions))):
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions must be numbered from 0 without a gap."
         )
 
 
-def check_assignments(broker: Broker, assignments: Sequence[Assignment]) -> None:
-    for assignment in assignments:
-        replicas = assignment.broker_ids
+def check_growth(
+    broker: Broker, topic: Topic, count: int, assignments: Sequence[list[int]] | None = None
+) -> None:
+    """Whether a topic may get so many partitions in all; ``assignments``: replicas of the new ones."""
+    added = count - topic.partitions
+    if added == 0:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"The topic already has {count} partition(s).")
+    if added < 0:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic has {topic.partitions} partition(s); {count} would be fewer.",
+        )
+    if (too_many := _too_many(added)) is not None:
+        raise too_many
+    if assignments is not None:
+        if len(assignments) != added:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{len(assignments)} assignment(s) for {added} new partition(s).",
+            )
+        _check_assignments(broker, assignments)
+
+
+def _check_assignments(broker: Broker, assignments: Sequence[list[int]]) -> None:
+    for replicas in assignments:
         if not replicas:
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition has no replica.")
         if len(set(replicas)) != len(replicas):

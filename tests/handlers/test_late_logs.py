@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
 from kbroker.pending import Pending
 from kbroker.protocol.codec import encode_bytes
 from kbroker.protocol.errors import ErrorCode
@@ -22,7 +23,6 @@ from kbroker.protocol.records import Record, build_batch, iter_records
 from kbroker.requests.request import parse
 from kbroker.storage.errors import LogFenced
 from kbroker.storage.memory import MemoryDirectory
-from kbroker.transactions.writes import TransactionalWrites
 from tests.support.late_logs import LateDirectory, LateLog
 
 from .conftest import NOW_MS, Cluster
@@ -228,7 +228,8 @@ def test_logs_that_judge_transactions_are_asked_without_the_coordinator(
     def asked(*_: object) -> None:
         raise AssertionError("the coordinator was asked")
 
-    monkeypatch.setattr(TransactionalWrites, "_batches", asked)
+    for question in ("add_partitions", "verify_partitions", "is_being_ended"):
+        monkeypatch.setattr(TransactionCoordinator, question, asked)
     logs.judges_transactions = True
     batch = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
     answer = cluster.begin(produce(b"x", transactional_id="id", **batch), 12)

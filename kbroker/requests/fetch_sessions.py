@@ -24,13 +24,12 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from kbroker.protocol.messages.fetch import FetchRequest
+    from kbroker.requests.resources import TopicKey
 
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
 _MAX_INT = 2**31 - 1
 EVICTION_MS = 120_000  # a session unused for so long makes room for a new one
-
-TopicKey = str | bytes  # a topic's name, or its id from version 13 on
 
 
 class FetchedPartition:

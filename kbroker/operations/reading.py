@@ -1,4 +1,4 @@
-"""Reading for a Fetch: several partitions under one limit of bytes, waiting until there is enough.
+"""Reading: several partitions under one limit of bytes, waiting until there is enough.
 
 Invariants:
 - The answer holds whole batches. It stays within max_bytes, except that its first batch is returned
@@ -11,20 +11,21 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kbroker.errors import error_code
-from kbroker.pending import Pending
+from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.security.acls import AclOperation
 from kbroker.storage.errors import StorageError
 from kbroker.storage.interface import WantedRead
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
-    from kbroker.broker import Broker
-    from kbroker.fetching.sessions import FetchedPartition
+    from kbroker.requests.resources import Resources, TopicKey
     from kbroker.storage.interface import EpochEndOffset, Log, Slice
     from kbroker.topics.registry import Topic
 
@@ -36,14 +37,40 @@ _TURN_SECONDS = 0.004
 _PER_LOOK = 4  # partitions, from one look at the clock to the next
 
 
-class PartitionRead:
+class PartitionFetch(Protocol):
+    """What one partition is asked for."""
+
+    topic: TopicKey
+    partition: int
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+
+
+P = TypeVar("P", bound=PartitionFetch)
+
+
+@dataclass(slots=True)
+class ReadFrom:
+    """The same of a reader that knows no epochs."""
+
+    topic: TopicKey
+    partition: int
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = leader_epochs.UNKNOWN
+    last_fetched_epoch: int = leader_epochs.UNKNOWN
+
+
+class PartitionRead(Generic[P]):
     """What became of one partition."""
 
     __slots__ = ("asked", "diverged_log", "diverging", "error", "log", "slice", "topic")
 
-    def __init__(self, asked: FetchedPartition, topic: Topic | None) -> None:
+    def __init__(self, asked: P) -> None:
         self.asked = asked
-        self.topic = topic
+        self.topic: Topic | None = None
         self.log: Log | None = None
         self.slice: Slice | None = None
         self.error: ErrorCode = ErrorCode.NONE
@@ -51,13 +78,13 @@ class PartitionRead:
         self.diverged_log: Log | None = None
 
 
-class Fetching:
+class Fetching(Generic[P]):
     """One fetch under way. ``start`` answers at once or with a Pending."""
 
     def __init__(
         self,
-        broker: Broker,
-        partitions: list[FetchedPartition],
+        resources: Resources,
+        partitions: Sequence[P],
         *,
         min_bytes: int,
         max_bytes: int,
@@ -66,7 +93,8 @@ class Fetching:
         hard_limit: bool = False,
         sendable: bool = True,
     ) -> None:
-        self._broker = broker
+        self._resources = resources
+        self._broker = resources.broker
         self._asked = partitions
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
@@ -75,12 +103,12 @@ class Fetching:
         self._hard_limit = hard_limit  # before version 3 a batch larger than the limit is not returned
         self._sendable = sendable  # what is read goes out as it is
         self._unread = False  # there is no room to hold it
-        self._reads: list[PartitionRead] = []
+        self._reads: list[PartitionRead[P]] = []
         self._size = 0
         self._failed = False
         self._final = max_wait_ms <= 0 or not partitions
         self._limit = max_bytes
-        self._result: Pending[list[PartitionRead]] | None = None
+        self._result: Pending[list[PartitionRead[P]]] | None = None
         self._cancel_deadline: Callable[[], None] | None = None
         self._withdraw: Callable[[], None] | None = None  # a wait for the budget
         self._watched: list[Log] = []
@@ -89,7 +117,7 @@ class Fetching:
         self._woken = False
         self._waits = False  # for a log to change: no attempt is under way
 
-    def start(self) -> list[PartitionRead] | Pending[list[PartitionRead]]:
+    def start(self) -> list[PartitionRead[P]] | Pending[list[PartitionRead[P]]]:
         if self._attempt():
             return self._reads
         assert self._result is not None
@@ -119,11 +147,9 @@ class Fetching:
     def _wanted(self) -> Iterator[WantedRead]:
         """What the reads are of, as far as there are logs to read."""
         for asked in self._asked:
-            topic = self._topic(asked)
-            if topic is None:
-                continue
             try:
-                log = self._broker.log(topic, asked.partition)
+                topic = self._resources.topic(asked.topic, AclOperation.READ)
+                log = self._resources.log_of(topic, asked.partition)
             except (ApiError, StorageError):
                 continue  # so does the read, which tells the client
             yield WantedRead(log, asked.fetch_offset, asked.max_bytes)
@@ -173,18 +199,11 @@ class Fetching:
         self._wait()
         return False
 
-    def _topic(self, asked: FetchedPartition) -> Topic | None:
-        topics = self._broker.topics
-        return topics.get_by_id(asked.topic) if isinstance(asked.topic, bytes) else topics.get(asked.topic)
-
-    def _begin(self, asked: FetchedPartition) -> PartitionRead:
-        topic = self._topic(asked)
-        read = PartitionRead(asked, topic)
+    def _begin(self, asked: P) -> PartitionRead[P]:
+        read = PartitionRead(asked)
         try:
-            if topic is None:
-                by_id = isinstance(asked.topic, bytes)
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            log = self._broker.log(topic, asked.partition)
+            topic = read.topic = self._resources.topic(asked.topic, AclOperation.READ)
+            log = self._resources.log_of(topic, asked.partition)
             if asked.current_leader_epoch >= 0:
                 leader_epochs.check(asked.current_leader_epoch, self._broker.cluster.leader_epoch(topic))
             if asked.last_fetched_epoch >= 0:
@@ -198,7 +217,7 @@ class Fetching:
             self._fail(read, error)
         return read
 
-    def _read(self, log: Log, asked: FetchedPartition) -> Slice | Pending[Slice]:
+    def _read(self, log: Log, asked: P) -> Slice | Pending[Slice]:
         first = self._size == 0 and not self._hard_limit
         room = max(0, min(asked.max_bytes, self._limit - self._size))
         return log.read(
@@ -210,7 +229,7 @@ class Fetching:
             unread=self._unread,
         )
 
-    def _fail(self, read: PartitionRead, error: Exception) -> None:
+    def _fail(self, read: PartitionRead[P], error: Exception) -> None:
         code = error_code(error)
         if code is None:
             raise error
@@ -218,7 +237,7 @@ class Fetching:
         read.log = None
         self._failed = True
 
-    def _hold_for(self, cold: Pending[Slice], read: PartitionRead, index: int) -> None:
+    def _hold_for(self, cold: Pending[Slice], read: PartitionRead[P], index: int) -> None:
         """A read that needs the disk: the budget is held for it, the rest comes after it."""
         budget = self._broker.budget
         held = 0 if self._unread else min(read.asked.max_bytes, self._limit)
@@ -336,7 +355,33 @@ class Fetching:
             self._withdraw = None
 
 
-def _divergence(log: Log, asked: FetchedPartition) -> EpochEndOffset | None:
+def read(
+    resources: Resources, wanted: ReadFrom, *, max_wait_ms: int = 0, committed: bool = False
+) -> Slice | Pending[Slice]:
+    """Whole batches of one partition, waiting for the first of them; the first may begin before the offset.
+
+    What keeps them from being read raises, or fails the Pending with, ApiError.
+    """
+    fetching = Fetching(
+        resources,
+        [wanted],
+        min_bytes=1,
+        max_bytes=wanted.max_bytes,
+        max_wait_ms=max_wait_ms,
+        committed=committed,
+        sendable=False,
+    )
+    return mapped(fetching.start(), _only)
+
+
+def _only(reads: list[PartitionRead[ReadFrom]]) -> Slice:
+    (read,) = reads
+    if read.slice is None:
+        raise ApiError(read.error)
+    return read.slice
+
+
+def _divergence(log: Log, asked: PartitionFetch) -> EpochEndOffset | None:
     """Where the reader's log and ours part, if they do."""
     end = leader_epochs.end_offset(log, asked.last_fetched_epoch)
     if end.leader_epoch < 0 or end.end_offset < 0:

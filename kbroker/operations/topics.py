@@ -1,0 +1,60 @@
+"""Topics made, grown and deleted. What a caller may not do, or a topic may not be, raises ApiError."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.security.acls import AclOperation
+from kbroker.topics.creation import check_growth, check_new_topic
+from kbroker.topics.registry import Topic, new_topic_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kbroker.pending import Pending
+    from kbroker.requests.resources import Resources
+    from kbroker.topics.creation import NewTopic
+
+
+def create_topic(resources: Resources, new: NewTopic) -> Pending[Topic]:
+    """The topic, once it is durable and visible."""
+    resources.check_creation(new.name)
+    return resources.create_topic(check_new_topic(resources.broker, new))
+
+
+def validate_topic(resources: Resources, new: NewTopic) -> Topic:
+    """The topic as it would be created now."""
+    resources.check_creation(new.name)
+    checked = check_new_topic(resources.broker, new)
+    epoch_base = resources.broker.cluster.first_leader_epoch_base()
+    return Topic(checked.name, new_topic_id(), checked.partitions, epoch_base, checked.configs)
+
+
+def add_partitions(
+    resources: Resources, name: str, count: int, assignments: Sequence[list[int]] | None = None
+) -> Pending[Topic]:
+    """The topic with so many partitions in all, once that is durable."""
+    return resources.add_partitions(validate_partitions(resources, name, count, assignments), count)
+
+
+def validate_partitions(
+    resources: Resources, name: str, count: int, assignments: Sequence[list[int]] | None = None
+) -> Topic:
+    """The topic, if it may get so many partitions."""
+    topic = resources.topic(name, AclOperation.ALTER)
+    check_growth(resources.broker, topic, count, assignments)
+    return topic
+
+
+def delete_topic(resources: Resources, topic: Topic) -> Pending[Topic]:
+    """The topic, which is gone at once, when that is durable."""
+    check_deletion_enabled(resources)
+    return resources.delete_topic(topic)
+
+
+def check_deletion_enabled(resources: Resources) -> None:
+    if not resources.broker.settings["delete.topic.enable"]:
+        raise ApiError(
+            ErrorCode.TOPIC_DELETION_DISABLED, "Topics cannot be deleted: delete.topic.enable is false."
+        )

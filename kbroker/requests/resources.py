@@ -1,0 +1,238 @@
+"""What a caller may reach: the one way from a request to topics, logs, groups, transactions and configs.
+
+Every method that hands out a resource asks the authorizer first, where there is one: a resource that was
+handed out may be used for the operation that was named. What is refused raises ApiError with the code of the
+resource's kind. Handlers and operations know no other way (tests/handlers/test_resources.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.config.resources import ResourceType
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, AclResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kbroker.broker import Broker
+    from kbroker.catalog.interface import Catalog
+    from kbroker.cluster.features import Features
+    from kbroker.config.dynamic import DynamicConfigs
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator, ListedGroup
+    from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
+    from kbroker.coordinators.transactions.transaction import Transaction
+    from kbroker.pending import Pending
+    from kbroker.security.authorizer import Authorizer, Caller
+    from kbroker.storage.interface import Directory, Log
+    from kbroker.topics.creation import CheckedTopic
+    from kbroker.topics.registry import Topic
+    from kbroker.transactions.producer_ids import ProducerIds
+    from kbroker.transactions.writes import TransactionalWrites
+
+TopicKey = str | bytes
+"""A topic's name, or its id."""
+
+_NO_TOPIC = "There is no such topic."
+_REFUSED = {
+    AclResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+class Resources:
+    __slots__ = ("_authorizer", "_caller", "broker")
+
+    def __init__(self, broker: Broker, caller: Caller | None, authorizer: Authorizer | None) -> None:
+        """``authorizer``: None where the caller may do everything."""
+        self.broker = broker
+        self._caller = caller
+        self._authorizer = authorizer
+
+    # decisions
+
+    def may(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
+        if self._authorizer is None or self._caller is None:
+            return True
+        return self._authorizer.authorize(self._caller, operation, resource_type, name)
+
+    def check(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
+        if self._authorizer is not None and not self.may(operation, resource_type, name):
+            raise ApiError(_REFUSED[resource_type])
+
+    def may_topic(self, operation: AclOperation, name: str) -> bool:
+        return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
+
+    def may_cluster(self, operation: AclOperation) -> bool:
+        return self._authorizer is None or self.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def check_topic(self, operation: AclOperation, name: str) -> None:
+        if self._authorizer is not None:
+            self.check(operation, AclResourceType.TOPIC, name)
+
+    def check_cluster(self, operation: AclOperation) -> None:
+        if self._authorizer is not None:
+            self.check(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def check_group(self, operation: AclOperation, group_id: str) -> None:
+        if self._authorizer is not None:
+            self.check(operation, AclResourceType.GROUP, group_id)
+
+    def check_transactional_id(self, operation: AclOperation, transactional_id: str) -> None:
+        if self._authorizer is not None:
+            self.check(operation, AclResourceType.TRANSACTIONAL_ID, transactional_id)
+
+    def check_creation(self, name: str) -> None:
+        """Who may create any topic may create this one."""
+        if not self.may_cluster(AclOperation.CREATE):
+            self.check_topic(AclOperation.CREATE, name)
+
+    def authorized_operations(self, resource_type: AclResourceType, name: str = CLUSTER_NAME) -> int:
+        """What the caller may do to a resource, as the bit field of KIP-430."""
+        return sum(
+            1 << operation
+            for operation in OPERATIONS_OF[resource_type]
+            if self._authorizer is None or self.may(operation, resource_type, name)
+        )
+
+    def as_broker(self) -> Resources:
+        """All resources, for a request that brokers send each other."""
+        self.check_cluster(AclOperation.CLUSTER_ACTION)
+        return Resources(self.broker, None, None)
+
+    # topics
+
+    def topic(self, key: TopicKey, operation: AclOperation) -> Topic:
+        topics = self.broker.topics
+        if isinstance(key, str):
+            self.check_topic(operation, key)
+            topic = topics.get(key)
+            if topic is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_TOPIC)
+            return topic
+        topic = topics.get_by_id(key)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, _NO_TOPIC)
+        self.check_topic(operation, topic.name)
+        return topic
+
+    def find_topic(self, key: TopicKey, operation: AclOperation) -> Topic | None:
+        """None: there is no such topic, or none for the caller."""
+        topics = self.broker.topics
+        topic = topics.get(key) if isinstance(key, str) else topics.get_by_id(key)
+        return topic if topic is not None and self.may_topic(operation, topic.name) else None
+
+    def topics(self, operation: AclOperation) -> list[Topic]:
+        """All that the caller may do this to."""
+        if self._authorizer is None:
+            return list(self.broker.topics)
+        return [topic for topic in self.broker.topics if self.may_topic(operation, topic.name)]
+
+    def topic_names(self, operation: AclOperation) -> list[str]:
+        return sorted(topic.name for topic in self.topics(operation))
+
+    def has_partition(self, name: str, partition: int) -> bool:
+        """For a caller who may ask that of any topic."""
+        return self.broker.topics.has_partition(name, partition)
+
+    def log(self, topic: str, partition: int, operation: AclOperation) -> Log:
+        return self.broker.log(self.topic(topic, operation), partition)
+
+    def log_of(self, topic: Topic, partition: int) -> Log:
+        """Of a topic that was handed out."""
+        return self.broker.log(topic, partition)
+
+    def log_directory(self, operation: AclOperation) -> Directory:
+        self.check_cluster(operation)
+        return self.broker.logs
+
+    def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
+        self.check_creation(new.name)
+        return self.broker.create_topic(new)
+
+    def auto_create_topic(self, name: str) -> Pending[Topic]:
+        self.check_creation(name)
+        return self.broker.auto_create(name)
+
+    def delete_topic(self, topic: Topic) -> Pending[Topic]:
+        self.check_topic(AclOperation.DELETE, topic.name)
+        return self.broker.topics.delete(topic)
+
+    def add_partitions(self, topic: Topic, count: int) -> Pending[Topic]:
+        self.check_topic(AclOperation.ALTER, topic.name)
+        return self.broker.topics.add_partitions(topic, count)
+
+    # groups
+
+    def groups(self, group_id: str, operation: AclOperation) -> GroupCoordinator:
+        """The coordinator, to do this to this group."""
+        self.check_group(operation, group_id)
+        return self.broker.groups
+
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+        listed = self.broker.groups.list_groups(states, types)
+        if self.may_cluster(AclOperation.DESCRIBE):
+            return listed
+        return [
+            group
+            for group in listed
+            if self.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id)
+        ]
+
+    # transactions
+
+    def transactions(self, transactional_id: str, operation: AclOperation) -> TransactionCoordinator:
+        """The coordinator, to do this to this producer's transactions."""
+        self.check_transactional_id(operation, transactional_id)
+        return self.broker.transactions
+
+    def list_transactions(
+        self, states: Collection[str], producer_ids: Collection[int], duration_ms: int, now_ms: int
+    ) -> list[Transaction]:
+        listed = self.broker.transactions.list_transactions(states, producer_ids, duration_ms, now_ms)
+        if self._authorizer is None:
+            return listed
+        return [
+            transaction
+            for transaction in listed
+            if self.may(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
+        ]
+
+    def transactional_writes(self, transactional_id: str) -> TransactionalWrites:
+        self.check_transactional_id(AclOperation.WRITE, transactional_id)
+        return self.broker.transactional_writes
+
+    def producer_ids(self) -> ProducerIds:
+        """For producers without transactions."""
+        self.check_cluster(AclOperation.IDEMPOTENT_WRITE)
+        return self.broker.producer_ids
+
+    # configs and the cluster
+
+    def configs(self, type_: int, name: str, operation: AclOperation) -> DynamicConfigs:
+        """To describe or alter those of this resource. What has a type without configs is refused by them."""
+        if type_ == ResourceType.TOPIC:
+            self.check_topic(operation, name)
+        elif type_ == ResourceType.GROUP:
+            self.check_group(operation, name)
+        else:
+            self.check_cluster(operation)
+        return self.broker.dynamic_configs
+
+    def config_names(self, type_: ResourceType) -> list[str]:
+        """The resources of a type that have configs."""
+        self.check_cluster(AclOperation.DESCRIBE_CONFIGS)
+        if type_ is ResourceType.TOPIC:
+            return self.broker.topics.names()
+        return self.broker.dynamic_configs.names(type_)
+
+    def features(self, operation: AclOperation) -> Features:
+        self.check_cluster(operation)
+        return self.broker.features
+
+    def catalog(self, operation: AclOperation) -> Catalog:
+        self.check_cluster(operation)
+        return self.broker.catalog

@@ -1,0 +1,24 @@
+"""What decides whether a caller may do something. Without an authorizer everybody may do everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kbroker.security.acls import AclOperation, AclResourceType
+    from kbroker.security.principal import Principal
+
+
+class Caller(Protocol):
+    """Who asks, and from where."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def peer_host(self) -> str: ...
+
+
+class Authorizer(Protocol):
+    def authorize(
+        self, caller: Caller, operation: AclOperation, resource_type: AclResourceType, name: str
+    ) -> bool: ...

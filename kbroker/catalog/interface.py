@@ -34,12 +34,19 @@ class ResourceConfigs(NamedTuple):
     configs: Mapping[str, str]
 
 
+class Entries(NamedTuple):
+    """Entries of a table; None: the entry is gone."""
+
+    table: str
+    changes: Mapping[str, str | None]
+
+
 class Fact(NamedTuple):
     name: str
     value: str
 
 
-Change = TopicRow | DeletedTopicRow | ResourceConfigs | Fact
+Change = TopicRow | DeletedTopicRow | ResourceConfigs | Entries | Fact
 """Something that another broker changed, as it is now."""
 
 
@@ -94,6 +101,14 @@ class Catalog(Protocol):
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> Pending[None]:
         """Set what has a value, remove what has none."""
+        ...
+
+    def save_entries(self, table: str, changes: Mapping[str, str | None]) -> Pending[None]:
+        """Set what has a value, remove what has none, all or nothing.
+
+        For what is small, read whole at the start and kept in memory. The part of the broker that owns a
+        table chooses its name, and what keys and values mean.
+        """
         ...
 
     def save_fact(self, name: str, value: str, *, expected: str | None) -> Pending[None]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from kbroker.catalog.errors import FactConflict, TopicConflict
-from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, Snapshot, TopicRow
+from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, EntryRow, Snapshot, TopicRow
 from kbroker.pending import Pending
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class MemoryCatalog:
         self._ids: dict[str, bytes] = {}
         self._deleted: dict[bytes, DeletedTopicRow] = {}
         self._configs: dict[tuple[int, str], dict[str, str]] = {}  # by resource type and name
+        self._entries: dict[tuple[str, str], str] = {}  # by table and key
         self._deliver: Deliver | None = None
         self._results: list[Callable[[], None]] = []
         self.commits = 0
@@ -45,6 +46,7 @@ class MemoryCatalog:
             list(self._topics.values()),
             list(self._deleted.values()),
             configs,
+            [EntryRow(*key, value) for key, value in self._entries.items()],
             "_groups" in self.__dict__ and not self._groups.is_empty,
             "_transactions" in self.__dict__ and not self._transactions.is_empty,
         )
@@ -107,6 +109,14 @@ class MemoryCatalog:
                 own[name] = value
         if not own:
             del self._configs[resource_type, resource_name]
+
+    def save_entries(self, table: str, changes: Mapping[str, str | None]) -> Pending[None]:
+        for key, value in changes.items():
+            if value is None:
+                self._entries.pop((table, key), None)
+            else:
+                self._entries[table, key] = value
+        return self._written()
 
     def save_fact(self, name: str, value: str, *, expected: str | None) -> Pending[None]:
         found = self._facts.get(name)

@@ -16,6 +16,14 @@ ConfigRow = tuple[int, str, str, str]
 """Resource type, resource name, config name, value."""
 
 
+class EntryRow(NamedTuple):
+    """One entry of a table that a part of the broker keeps: its users, ACLs, tokens or quotas, say."""
+
+    table: str
+    key: str
+    value: str
+
+
 class TopicRow(NamedTuple):
     name: str
     topic_id: bytes
@@ -38,6 +46,7 @@ class Snapshot(NamedTuple):
     topics: Sequence[TopicRow]
     deleted_topics: Sequence[DeletedTopicRow]
     configs: Sequence[ConfigRow]
+    entries: Sequence[EntryRow]
     groups_stored: bool
     """Whether there is anything for the group store to load."""
     transactions_stored: bool

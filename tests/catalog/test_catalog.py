@@ -29,7 +29,7 @@ def conflict(write: Pending[None] | Pending[DeletedTopicRow]) -> TopicRow | None
 
 
 def test_a_new_catalog_has_nothing(catalog: Catalog) -> None:
-    assert catalog.snapshot() == Snapshot({}, [], [], [], False, False)
+    assert catalog.snapshot() == Snapshot({}, [], [], [], [], False, False)
 
 
 # topics
@@ -100,6 +100,14 @@ def test_configs_are_set_and_removed(reopen: Reopen) -> None:
     catalog.save_configs(BROKER, "", {"a": None, "b": "4", "c": None}).result()
     catalog.save_configs(BROKER, "1", {"a": None}).result()
     assert reopen().snapshot().configs == [(BROKER, "", "b", "4")]
+
+
+def test_entries_of_a_table_are_set_and_removed_together(reopen: Reopen) -> None:
+    catalog = reopen()
+    catalog.save_entries("users", {"alice": "1", "bob": "2"}).result()
+    catalog.save_entries("quotas", {"alice": "3"}).result()
+    catalog.save_entries("users", {"alice": None, "bob": "4", "carol": None}).result()
+    assert sorted(reopen().snapshot().entries) == [("quotas", "alice", "3"), ("users", "bob", "4")]
 
 
 def test_a_fact_is_saved_only_on_top_of_the_expected_one(reopen: Reopen) -> None:

@@ -30,6 +30,7 @@ from kbroker.protocol.messages.produce import PartitionProduceData, ProduceReque
 from kbroker.protocol.messages.sync_group import SyncGroupRequest
 from kbroker.protocol.records import Record, build_batch
 from kbroker.requests.request import parse
+from kbroker.requests.resources import Resources
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
@@ -249,7 +250,9 @@ class Lanes:
         self.asked: list[int] = []
         self.result: Pending[Any] = Pending.resolved({})
         groups = SimpleNamespace(offsets=SimpleNamespace(commit=self._commit))
-        self.lanes = offset_commit.lanes(cast("Broker", SimpleNamespace(groups=groups)))
+        broker = cast("Broker", SimpleNamespace(groups=groups, resources=lambda _: broker.own_resources))
+        broker.own_resources = Resources(broker, None, None)
+        self.lanes = offset_commit.lanes(broker)
         self._correlation_id = 0
 
     def _commit(self, commit: Any, now_ms: int) -> Pending[Any]:

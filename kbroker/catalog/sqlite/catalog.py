@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 from kbroker.catalog.sqlite import configs as config_rows
-from kbroker.catalog.sqlite import facts, topics
+from kbroker.catalog.sqlite import entries, facts, topics
 from kbroker.catalog.sqlite.database import Database
 from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, TRANSACTION_JOURNALS
 from kbroker.catalog.sqlite.stored import groups_are_stored, transactions_are_stored
@@ -46,6 +46,7 @@ class SqliteCatalog:
             topics.load(database),
             topics.load_deleted(database),
             config_rows.load(database),
+            entries.load(database),
             self._groups_stored,
             self._transactions_stored,
         )
@@ -83,6 +84,9 @@ class SqliteCatalog:
         self, resource_type: int, resource_name: str, changes: Mapping[str, str | None]
     ) -> Pending[None]:
         return config_rows.save(self._database, resource_type, resource_name, changes)
+
+    def save_entries(self, table: str, changes: Mapping[str, str | None]) -> Pending[None]:
+        return entries.save(self._database, table, changes)
 
     def save_fact(self, name: str, value: str, *, expected: str | None) -> Pending[None]:
         return facts.save(self._database, name, value, expected)

@@ -91,4 +91,13 @@ MIGRATIONS: tuple[str, ...] = (
         transaction_version INTEGER NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    -- small tables that parts of the broker keep: users, ACLs, tokens, quotas
+    CREATE TABLE entries (
+        "table" TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY ("table", key)
+    ) WITHOUT ROWID;
+    """,
 )

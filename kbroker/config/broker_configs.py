@@ -35,12 +35,19 @@ UNITS: tuple[tuple[str, ...], ...] = (
 ALIASES: tuple[tuple[str, ...], ...] = (("log.dirs", "log.dir"), ("node.id", "broker.id"))
 
 _LISTENER_PREFIX = r"listener\.name\.[^.]*\.(.*)"
+_MECHANISMS = r"(gssapi|oauthbearer|plain|scram-sha-256|scram-sha-512)\.(.*)"
 
 
 def base_name(name: str) -> str:
-    """The config that a name with the prefix of one listener stands for; else the name itself."""
+    """The config that a name with the prefix of one listener, or of a SASL mechanism there, stands for.
+
+    Else the name itself.
+    """
     match = re.fullmatch(_LISTENER_PREFIX, name)
-    return name if match is None else match[1]
+    if match is None:
+        return name
+    of_mechanism = re.fullmatch(_MECHANISMS, match[1])
+    return match[1] if of_mechanism is None else of_mechanism[2]
 
 
 def broker_definition(name: str) -> ConfigDef | None:

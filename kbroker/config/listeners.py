@@ -8,7 +8,7 @@ IPv6 addresses stand in brackets.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kbroker.config.errors import SettingError
@@ -17,6 +17,7 @@ KAFKA, CONTROL = "kafka", "control"
 """What is spoken on a listener."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SPOKEN = (PLAINTEXT,)
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
 
 
@@ -25,6 +26,15 @@ class Listener(NamedTuple):
     host: str
     port: int
     protocol: str = KAFKA
+    security_protocol: str = PLAINTEXT
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -45,16 +55,17 @@ def parse_listeners(
     listeners = [listener for listener in listeners if listener.name not in left_out]
     if not listeners:
         raise SettingError(f"listeners: no listener for clients in {','.join(entries)}")
-    for listener in listeners:
-        protocol = protocols.get(listener.name)
-        if protocol is None:
-            raise SettingError(
-                f"listeners: listener.security.protocol.map names no protocol for {listener.name}"
-            )
-        if protocol != PLAINTEXT:
-            raise SettingError(f"listeners: {listener} asks for {protocol}; kbroker speaks PLAINTEXT only")
     _check_ports(listeners)
-    return tuple(listeners)
+    return tuple(_with_protocol(listener, protocols) for listener in listeners)
+
+
+def _with_protocol(listener: Listener, protocols: Mapping[str, str]) -> Listener:
+    protocol = protocols.get(listener.name)
+    if protocol is None:
+        raise SettingError(f"listeners: listener.security.protocol.map names no protocol for {listener.name}")
+    if protocol not in _SPOKEN:
+        raise SettingError(f"listeners: {listener} asks for {protocol}; kbroker speaks PLAINTEXT only")
+    return listener._replace(security_protocol=protocol)
 
 
 def parse_advertised(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kbroker.config.broker_configs import base_name, broker_definition
-from kbroker.config.definition import ConfigDef, InvalidConfig
+from kbroker.config.definition import InvalidConfig
 
 
 def broken_promises(configs: Mapping[str, str], closed_listeners: Collection[str] = ()) -> str | None:
@@ -28,20 +28,13 @@ def broken_promises(configs: Mapping[str, str], closed_listeners: Collection[str
 
 
 def _promises(name: str, text: str) -> bool:
-    definition = _definition(name)
+    definition = broker_definition(name)
     if definition is None or not definition.protects:
         return False
     try:
         return definition.parse(text) not in (definition.default, "", ())
     except InvalidConfig:
         return True
-
-
-def _definition(name: str) -> ConfigDef | None:
-    definition = broker_definition(name)
-    if definition is None and (base := base_name(name)) != name:
-        return broker_definition(base.partition(".")[2])  # behind the name of a mechanism
-    return definition
 
 
 def _listener(name: str) -> str | None:

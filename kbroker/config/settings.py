@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbroker.config import files
-from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS
+from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS, base_name
 from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
@@ -95,8 +95,8 @@ class Settings:
             settings = files.read(path)
             if files.is_properties(path):
                 # Kafka ignores names it does not know (plug-ins', say); its files are taken as they are.
-                unknown = {name: value for name, value in settings.items() if name not in BROKER_CONFIGS}
-                settings = {name: value for name, value in settings.items() if name in BROKER_CONFIGS}
+                unknown = {name: text for name, text in settings.items() if static_definition(name) is None}
+                settings = {name: text for name, text in settings.items() if name not in unknown}
             _merge(static, settings, str(path))
         _merge(static, _from_environment(environ or {}), "the environment")
         _merge(static, flags or {}, "the command line")
@@ -121,6 +121,18 @@ class Settings:
             value = definition.default if text is None else definition.parse(text)
             self._values[name] = value
             return value
+
+    def of_listener(self, listener: str, name: str, mechanism: str | None = None) -> Any:
+        """The value in force of a broker config on one listener, and for one SASL mechanism there."""
+        prefix = f"listener.name.{listener.lower()}."
+        names = [prefix + name]
+        if mechanism is not None:
+            names.insert(0, f"{prefix}{mechanism.lower()}.{name}")
+        for each in names:
+            text = self.text(each)
+            if text is not None:
+                return BROKER_CONFIGS[name].parse(text)
+        return self[name]
 
     def text(self, name: str) -> str | None:
         """What was set, as written; None if the default is in force."""
@@ -258,13 +270,18 @@ def _fields_of(kind: type) -> tuple[list[tuple[str, Field]], list[tuple[str, Fie
     return broker, topic
 
 
+def static_definition(name: str) -> ConfigDef | None:
+    """Of a config, or of one listener's, that a file or the command line may set."""
+    return BROKER_CONFIGS.get(base_name(name))
+
+
 def unknown_setting(name: str, origin: str) -> SettingError:
     return SettingError(f"{origin}: unknown setting {name}{_hint(name, BROKER_CONFIGS)}")
 
 
 def _merge(static: dict[str, str], layer: Mapping[str, str], origin: str) -> None:
     for name, text in layer.items():
-        definition = BROKER_CONFIGS.get(name)
+        definition = static_definition(name)
         if definition is None:
             raise unknown_setting(name, origin)
         try:
@@ -315,7 +332,7 @@ def _check_protection(configs: Mapping[str, str]) -> None:
 
 
 def _warning(static: Mapping[str, str], unknown: Collection[str]) -> str | None:
-    idle = sorted(name for name in static if not BROKER_CONFIGS[name].applies)
+    idle = sorted(name for name in static if not BROKER_CONFIGS[base_name(name)].applies)
     parts = [f"set, but without effect in kbroker: {', '.join(idle)}"] if idle else []
     if unknown:
         parts.append("unknown: " + ", ".join(name + _hint(name, BROKER_CONFIGS) for name in sorted(unknown)))

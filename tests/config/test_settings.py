@@ -265,3 +265,22 @@ def test_loading_settings_does_not_load_yaml():
         "import sys; import kbroker.config.settings as s; s.Settings.load(); assert 'yaml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_listener_may_have_settings_of_its_own_and_so_may_a_mechanism_there() -> None:
+    flags = {
+        "ssl.keystore.type": "PEM",
+        "listener.name.internal.ssl.keystore.type": "PKCS12",
+        "listener.name.internal.scram-sha-256.ssl.keystore.type": "JKS",
+    }
+    settings = Settings.load(flags=flags)
+    assert settings.of_listener("EXTERNAL", "ssl.keystore.type") == "PEM"
+    assert settings.of_listener("INTERNAL", "ssl.keystore.type") == "PKCS12"
+    assert settings.of_listener("INTERNAL", "ssl.keystore.type", "PLAIN") == "PKCS12"
+    assert settings.of_listener("INTERNAL", "ssl.keystore.type", "SCRAM-SHA-256") == "JKS"
+    assert settings.of_listener("INTERNAL", "sasl.server.max.receive.size") == 524_288
+
+
+def test_a_setting_of_a_listener_must_be_known_too() -> None:
+    with pytest.raises(SettingError, match=r"unknown setting listener\.name\.internal\.no\.such"):
+        Settings.load(flags={"listener.name.internal.no.such": "x"})

@@ -6,7 +6,6 @@ otherwise), apache or both. KBROKER_COMPAT_ARGUMENTS="--in-memory" gives kbroker
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import pytest
 
 from compat.harness import names
 from compat.harness.broker import KBrokerProcess
-from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, selected_brokers
+from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, new_kbroker, selected_brokers
 from compat.harness.kafka import RealKafka
 from compat.harness.tools import KafkaTools
 
@@ -83,8 +82,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def kbroker_server() -> Iterator[KBrokerProcess]:
-    arguments = tuple(os.environ.get("KBROKER_COMPAT_ARGUMENTS", "").split())
-    with KBrokerProcess(SETTINGS, arguments=arguments) as server:
+    with new_kbroker(SETTINGS) as server:
         yield server
 
 

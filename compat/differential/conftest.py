@@ -8,16 +8,17 @@ import pytest
 
 from compat.differential.pair import Pair
 from compat.differential.recordings import Recording, Recordings
-from compat.harness.brokers import KBROKER, Server, selected_brokers, selection
+from compat.harness.brokers import SETTINGS, Server, running, selection
 
 
 @pytest.fixture(scope="session")
-def brokers(request: pytest.FixtureRequest) -> tuple[Server, ...]:
-    """The brokers that run. A suite that needs them set up otherwise has a fixture of this name."""
-    return tuple(
-        request.getfixturevalue("kbroker_server" if name == KBROKER else "apache_kafka_server")
-        for name in selected_brokers()
-    )
+def brokers() -> Iterator[tuple[Server, ...]]:
+    """The brokers that run: not those of the clients, which leave configs and features behind.
+
+    A suite that needs them set up otherwise has a fixture of this name.
+    """
+    with running(SETTINGS) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,12 @@ def selected_brokers() -> tuple[str, ...]:
     return SELECTIONS[selection()]
 
 
+def new_kbroker(settings: Mapping[str, str]) -> KBrokerProcess:
+    """Not started; KBROKER_COMPAT_ARGUMENTS gives it more arguments."""
+    arguments = os.environ.get("KBROKER_COMPAT_ARGUMENTS", "").split()
+    return KBrokerProcess(settings, arguments=tuple(arguments))
+
+
 @contextmanager
 def running(
     settings: Mapping[str, str], kbroker_alone: Mapping[str, str] | None = None
@@ -48,7 +54,7 @@ def running(
     with ExitStack() as stack:
         servers: list[Server] = []
         if KBROKER in selected_brokers():
-            servers.append(stack.enter_context(KBrokerProcess({**settings, **(kbroker_alone or {})})))
+            servers.append(stack.enter_context(new_kbroker({**settings, **(kbroker_alone or {})})))
         if APACHE in selected_brokers():
             servers.append(stack.enter_context(RealKafka(settings)))
         yield tuple(servers)

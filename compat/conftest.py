@@ -20,6 +20,8 @@ from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, new_kbroke
 from compat.harness.kafka import RealKafka
 from compat.harness.tools import KafkaTools
 
+pytest.register_assert_rewrite("compat.clients.transactions")
+
 HERE = Path(__file__).parent
 SPARK = "compat/clients/spark/"
 

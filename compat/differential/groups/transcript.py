@@ -98,12 +98,6 @@ class Transcript:
             admin.ask("CreateTopics", 7, Topics=[wanted], timeoutMs=30_000)
             self._topic_ids[topic] = eventually(lambda: self._found_id(admin, topic, partitions)) or b""
 
-    def grow_topic(self, topic: str, partitions: int) -> None:
-        wanted = {"Name": self.name_of(topic), "Count": partitions, "Assignments": None}
-        with Connection(self._bootstrap) as admin:
-            admin.ask("CreatePartitions", 3, Topics=[wanted], TimeoutMs=30_000, ValidateOnly=False)
-            eventually(lambda: self._found_id(admin, topic, partitions))
-
     def delete_topic(self, topic: str) -> None:
         with Connection(self._bootstrap) as admin:
             admin.ask("DeleteTopics", 6, Topics=[{"Name": self.name_of(topic)}], TimeoutMs=30_000)

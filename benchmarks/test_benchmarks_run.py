@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
 
 TINY: dict[str, tuple[str, ...]] = {
     "benchmarks.codec": (),
@@ -36,7 +36,7 @@ def test_it_runs(module: str, tmp_path: Path) -> None:
     save = ("--save", str(tmp_path)) if module in ("benchmarks.compare", "benchmarks.growth") else ()
     done = subprocess.run(
         [sys.executable, "-m", module, *TINY[module], *save],
-        cwd=ROOT,
+        cwd=HERE.parent,
         capture_output=True,
         text=True,
         timeout=280,
@@ -50,8 +50,7 @@ def test_it_runs(module: str, tmp_path: Path) -> None:
 
 
 def test_none_is_forgotten() -> None:
-    found = {
-        f"benchmarks.{path.stem}" for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__"
-    }
-    found |= {f"benchmarks.{path.parent.name}" for path in (ROOT / "benchmarks").glob("*/__main__.py")}
+    found = {f"benchmarks.{path.stem}" for path in HERE.glob("*.py")}
+    found -= {"benchmarks.__init__", f"benchmarks.{Path(__file__).stem}"}
+    found |= {f"benchmarks.{path.parent.name}" for path in HERE.glob("*/__main__.py")}
     assert found == TINY.keys() | PARTS | BY_HAND

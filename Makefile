@@ -53,11 +53,11 @@ unit: $(TESTING)  ## the tests of tests/
 	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile --no-loadscope-reorder
 
 compat: $(TESTING) jars  ## real clients on kbroker, and its answers against recorded ones of Apache Kafka; benchmarks, tiny
-	$(BIN)/python -m pytest $(SPARK) compat benchmarks -q -n 2 $(AGAIN)
+	$(BIN)/python -m pytest compat benchmarks -q -n 2 $(AGAIN)
 	KBROKER_COMPAT=apache $(BIN)/python -m pytest $(SMOKE) -q $(AGAIN)
 
 compat-apache: $(TESTING) jars  ## the same tests on a real Apache Kafka, and the recordings against its answers
-	KBROKER_COMPAT=apache $(BIN)/python -m pytest $(SPARK) compat -q -n 2 $(AGAIN)
+	KBROKER_COMPAT=apache $(BIN)/python -m pytest compat -q -n 2 $(AGAIN)
 
 compat-record: $(TESTING) jars  ## record anew what a real Apache Kafka answers
 	KBROKER_COMPAT=record $(BIN)/python -m pytest compat/differential -q -n 2

@@ -37,12 +37,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The clients under test leave sockets to the garbage collector; that is not what is tested here.
+    """Spark begins, as nothing else takes as long.
+
+    The clients under test leave sockets to the garbage collector; that is not what is tested here.
 
     `--reruns` is for the tests with a JVM in them, which may be slow for a moment: what fails by chance
     between a client and kbroker is a defect.
     """
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -67,10 +71,7 @@ def _has_a_jvm(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `-n 2` a file stays on one worker, and so does Spark, whose session all its files share.
-
-    It begins first, as nothing else takes as long.
-    """
+    """With `-n 2` a file stays on one worker, and so does Spark, whose session all its files share."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
+    from kbroker.security.acl_store import AclStore
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
@@ -86,6 +87,12 @@ class Resources:
     def check_transactional_id(self, operation: AclOperation, transactional_id: str) -> None:
         if self._authorizer is not None:
             self.check(operation, AclResourceType.TRANSACTIONAL_ID, transactional_id)
+
+    def may_any_topic(self, operation: AclOperation) -> bool:
+        """Whether there is a topic to which the caller may do this."""
+        if self._authorizer is None or self._caller is None:
+            return True
+        return self._authorizer.authorize_by_resource_type(self._caller, operation, AclResourceType.TOPIC)
 
     def check_creation(self, name: str) -> None:
         """Who may create any topic may create this one."""
@@ -208,8 +215,9 @@ class Resources:
         return self.broker.transactional_writes
 
     def producer_ids(self) -> ProducerIds:
-        """For producers without transactions."""
-        self.check_cluster(AclOperation.IDEMPOTENT_WRITE)
+        """For producers without transactions: who may write to a topic needs no more to be one."""
+        if not self.may_cluster(AclOperation.IDEMPOTENT_WRITE) and not self.may_any_topic(AclOperation.WRITE):
+            raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return self.broker.producer_ids
 
     # configs and the cluster
@@ -230,6 +238,12 @@ class Resources:
         if type_ is ResourceType.TOPIC:
             return self.broker.topics.names()
         return self.broker.dynamic_configs.names(type_)
+
+    def acls(self, operation: AclOperation) -> AclStore:
+        self.check_cluster(operation)
+        if self.broker.authorizer is None:
+            raise ApiError(ErrorCode.SECURITY_DISABLED, "No authorizer is configured.")
+        return self.broker.authorizer.acls
 
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)

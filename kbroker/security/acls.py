@@ -16,6 +16,23 @@ class AclResourceType(IntEnum):
     USER = 7
 
 
+class PatternType(IntEnum):
+    """How a binding or a filter names resources; MATCH and ANY are a filter's."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
 class AclOperation(IntEnum):
     UNKNOWN = 0
     ANY = 1

@@ -1,0 +1,86 @@
+"""CreateAcls 0–3: bindings that say who may, or may not, do what (KIP-140, KIP-290).
+
+0 knows no prefixes. One that is there already is fine. Those that make no sense are refused, the others
+stored together. Without an authorizer SECURITY_DISABLED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbroker.errors import describe
+from kbroker.pending import Pending, mapped
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from kbroker.requests.acl_filters import known, refuse_unknown
+from kbroker.requests.long_requests import Steps
+from kbroker.security.acl_bindings import AclBinding
+from kbroker.security.acls import CLUSTER_NAME, AclOperation, AclResourceType, PatternType, Permission
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.requests.context import RequestContext
+
+_MOST = 10_000  # new ones of one request
+
+
+def handle(
+    broker: Broker, request: CreateAclsRequest, context: RequestContext
+) -> Steps[CreateAclsResponse | Pending[CreateAclsResponse]]:
+    for asked in request.creations:
+        refuse_unknown(
+            asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type
+        )
+    acls = broker.resources(context).acls(AclOperation.ALTER)
+    results: list[AclCreationResult] = []
+    bindings: list[AclBinding] = []
+    for asked in request.creations:
+        yield None
+        try:
+            bindings.append(_checked(asked))
+        except ApiError as error:
+            results.append(AclCreationResult(error.code, error.message))
+        else:
+            results.append(AclCreationResult(error_message=None))
+    if len(bindings) > _MOST:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, f"A request may create {_MOST} ACLs at most.")
+    return mapped(acls.create(bindings), lambda _: CreateAclsResponse(results=results))
+
+
+def refuse(request: CreateAclsRequest, context: RequestContext, error: BaseException) -> CreateAclsResponse:
+    result = AclCreationResult(*describe(error))
+    return CreateAclsResponse(results=[result] * len(request.creations))
+
+
+def _checked(asked: AclCreation) -> AclBinding:
+    binding = AclBinding(
+        known(AclResourceType, asked.resource_type),
+        asked.resource_name,
+        known(PatternType, asked.resource_pattern_type),
+        asked.principal,
+        asked.host,
+        known(AclOperation, asked.operation),
+        known(Permission, asked.permission_type),
+    )
+    if binding.resource_type is AclResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only resource of type CLUSTER is {CLUSTER_NAME}.")
+    if not binding.resource_name:
+        raise _invalid("The name of the resource is empty.")
+    if binding.resource_type in (AclResourceType.UNKNOWN, AclResourceType.ANY):
+        raise _invalid(f"There are no resources of type {binding.resource_type.name}.")
+    if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise _invalid(f"A binding cannot have pattern type {binding.pattern_type.name}.")
+    if binding.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        raise _invalid(f"A binding cannot be about operation {binding.operation.name}.")
+    if binding.permission not in (Permission.ALLOW, Permission.DENY):
+        raise _invalid(f"A binding cannot have permission {binding.permission.name}.")
+    return binding
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

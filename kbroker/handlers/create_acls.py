@@ -36,6 +36,7 @@ def handle(
         refuse_unknown(
             asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type
         )
+        yield None
     acls = broker.resources(context).acls(AclOperation.ALTER)
     results: list[AclCreationResult] = []
     bindings: list[AclBinding] = []
@@ -46,7 +47,7 @@ def handle(
         except ApiError as error:
             results.append(AclCreationResult(error.code, error.message))
         else:
-            results.append(AclCreationResult(error_message=None))
+            results.append(AclCreationResult(error_message=""))
     if len(bindings) > _MOST:
         raise ApiError(ErrorCode.POLICY_VIOLATION, f"A request may create {_MOST} ACLs at most.")
     return mapped(acls.create(bindings), lambda _: CreateAclsResponse(results=results))

@@ -17,7 +17,7 @@ from kbroker.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from kbroker.requests.acl_filters import checked_filter
-from kbroker.requests.long_requests import Steps
+from kbroker.requests.long_requests import Steps, each
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST = 10_000  # of one request
 def handle(
     broker: Broker, request: DeleteAclsRequest, context: RequestContext
 ) -> Steps[DeleteAclsResponse | Pending[DeleteAclsResponse]]:
-    filters = [checked_filter(each, context) for each in request.filters]
+    filters = yield from each(request.filters, checked_filter)
     acls = broker.resources(context).acls(AclOperation.ALTER)
     there = tuple(acls)
     removed: dict[AclBinding, None] = {}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: DescribeAclsRequest, context: RequestContext
 ) -> Steps[DescribeAclsResponse]:
-    wanted = checked_filter(request, context)
+    wanted = checked_filter(request)
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for binding in broker.resources(context).acls(AclOperation.DESCRIBE):
         yield None
@@ -39,7 +39,7 @@ def handle(
         resource.acls.append(
             AclDescription(binding.principal, binding.host, binding.operation, binding.permission)
         )
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 def refuse(

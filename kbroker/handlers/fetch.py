@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED = 1
 _FIRST_WITH_BATCHES = 4  # of format 2
-_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NOT_LOOKED_INTO = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 _LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
 
 TRAITS = Traits(long_poll=True, bounded_answer=True)
@@ -133,7 +137,7 @@ def _partition(
     got = read.slice
     if got is None:
         data = _failed(read.asked.partition, read.error)
-        if read.error in _UNKNOWN:
+        if read.error in _NOT_LOOKED_INTO:
             data.aborted_transactions = []
         if read.diverging is not None and read.diverged_log is not None:
             data.diverging_epoch = EpochEndOffset(read.diverging.leader_epoch, read.diverging.end_offset)

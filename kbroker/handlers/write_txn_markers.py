@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> Steps[WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]]:
-    resources = broker.resources(context).as_broker()
+    resources = broker.resources(context).as_broker(or_who_may=AclOperation.ALTER)
     by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     waiting: list[Pending[None] | None] = []
     for marker in request.markers:

@@ -12,7 +12,6 @@ from kbroker.security.acls import AclOperation, AclResourceType, PatternType, Pe
 if TYPE_CHECKING:
     from kbroker.protocol.messages.delete_acls import DeleteAclsFilter
     from kbroker.protocol.messages.describe_acls import DescribeAclsRequest
-    from kbroker.requests.context import RequestContext
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -31,7 +30,7 @@ def refuse_unknown(*numbers: int) -> None:
         raise BadRequest("an ACL, or a filter of ACLs, with an UNKNOWN in it")
 
 
-def checked_filter(asked: DescribeAclsRequest | DeleteAclsFilter, context: RequestContext) -> AclFilter:
+def checked_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     refuse_unknown(
         asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type
     )

@@ -64,7 +64,7 @@ class Resources:
 
     def check(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
         if self._authorizer is not None and not self.may(operation, resource_type, name):
-            raise ApiError(_REFUSED[resource_type])
+            raise _refusal(operation, resource_type)
 
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
@@ -99,6 +99,17 @@ class Resources:
         if not self.may_cluster(AclOperation.CREATE):
             self.check_topic(AclOperation.CREATE, name)
 
+    def check_deletion(self, name: str) -> None:
+        """Who may delete any topic may delete this one."""
+        if not self.may_cluster(AclOperation.DELETE):
+            self.check_topic(AclOperation.DELETE, name)
+
+    def cluster_operations(self) -> int:
+        """What the caller may do to the cluster, as the bit field of KIP-430; for who may describe it."""
+        if not self.may_cluster(AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(AclResourceType.CLUSTER)
+
     def authorized_operations(self, resource_type: AclResourceType, name: str = CLUSTER_NAME) -> int:
         """What the caller may do to a resource, as the bit field of KIP-430."""
         return sum(
@@ -107,10 +118,16 @@ class Resources:
             if self._authorizer is None or self.may(operation, resource_type, name)
         )
 
-    def as_broker(self) -> Resources:
-        """All resources, for a request that brokers send each other."""
-        self.check_cluster(AclOperation.CLUSTER_ACTION)
+    def as_broker(self, *, or_who_may: AclOperation | None = None) -> Resources:
+        """All resources, for a request that brokers send each other, and maybe administrators."""
+        if or_who_may is None or not self.may_cluster(or_who_may):
+            self.check_cluster(AclOperation.CLUSTER_ACTION)
         return Resources(self.broker, None, None)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the caller may be refused anything."""
+        return self._authorizer is not None
 
     # topics
 
@@ -166,8 +183,18 @@ class Resources:
         self.check_creation(name)
         return self.broker.auto_create(name)
 
+    def topic_to_delete(self, key: TopicKey) -> Topic:
+        """Who may see a topic but not delete it learns whether there is one of this name."""
+        if self.may_cluster(AclOperation.DELETE):
+            return Resources(self.broker, None, None).topic(key, AclOperation.DELETE)
+        if isinstance(key, bytes):
+            return self.topic(key, AclOperation.DELETE)
+        topic = self.topic(key, AclOperation.DESCRIBE)
+        self.check_topic(AclOperation.DELETE, key)
+        return topic
+
     def delete_topic(self, topic: Topic) -> Pending[Topic]:
-        self.check_topic(AclOperation.DELETE, topic.name)
+        self.check_deletion(topic.name)
         return self.broker.topics.delete(topic)
 
     def add_partitions(self, topic: Topic, count: int) -> Pending[Topic]:
@@ -217,7 +244,7 @@ class Resources:
     def producer_ids(self) -> ProducerIds:
         """For producers without transactions: who may write to a topic needs no more to be one."""
         if not self.may_cluster(AclOperation.IDEMPOTENT_WRITE) and not self.may_any_topic(AclOperation.WRITE):
-            raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            raise _refusal(AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER)
         return self.broker.producer_ids
 
     # configs and the cluster
@@ -252,3 +279,9 @@ class Resources:
     def catalog(self, operation: AclOperation) -> Catalog:
         self.check_cluster(operation)
         return self.broker.catalog
+
+
+def _refusal(operation: AclOperation, resource_type: AclResourceType) -> ApiError:
+    """It does not name the resource: a topic's name is not told to who has only its id."""
+    what = resource_type.name.lower().replace("_", " ")
+    return ApiError(_REFUSED[resource_type], f"{operation.name} is not allowed on this {what}.")

@@ -30,7 +30,7 @@ def stored(cluster: Cluster) -> list[AclBinding]:
 @pytest.mark.parametrize("version", range(4))
 def test_a_binding_is_there_when_it_is_answered_and_after_a_restart(cluster: Cluster, version: int) -> None:
     (result,) = as_admin(cluster, CreateAclsRequest([GOOD]), version).results
-    assert (result.error_code, result.error_message) == (0, None)
+    assert (result.error_code, result.error_message) == (0, "")
     expected = AclBinding(TOPIC, "t", PatternType.LITERAL, "User:alice", "*", READ, Permission.ALLOW)
     assert stored(cluster) == [expected]
     cluster.broker = cluster.start(AUTHORIZED)

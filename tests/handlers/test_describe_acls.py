@@ -32,7 +32,7 @@ def some(cluster: Cluster) -> None:
 
 def found(cluster: Cluster, *filter_: object, version: int = 3) -> set[tuple[int, str, int, str]]:
     answer = as_admin(cluster, DescribeAclsRequest(*filter_), version)  # type: ignore[arg-type]
-    assert (answer.error_code, answer.error_message) == (0, None)
+    assert (answer.error_code, answer.error_message) == (0, "")
     return {
         (resource.resource_type, resource.resource_name, resource.pattern_type, acl.principal)
         for resource in answer.resources

@@ -36,6 +36,7 @@ def handle(
     there = tuple(acls)
     removed: dict[AclBinding, None] = {}
     results: list[DeleteAclsFilterResult] = []
+    too_many = False
     for wanted in filters:
         if 0 in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission):
             results.append(DeleteAclsFilterResult(ErrorCode.INVALID_REQUEST, "The filter has unknown words."))
@@ -45,9 +46,10 @@ def handle(
             yield None
             if wanted.matches(binding):
                 found.append(binding)
-        if len(removed.keys() | found) > _MOST:
+        too_many = too_many or len(removed.keys() | found) > _MOST
+        if too_many:
             message = f"A request may delete {_MOST} ACLs at most."
-            results.append(DeleteAclsFilterResult(ErrorCode.POLICY_VIOLATION, message))
+            results.append(DeleteAclsFilterResult(ErrorCode.INVALID_REQUEST, message))
             continue
         removed.update(dict.fromkeys(found))
         results.append(DeleteAclsFilterResult(error_message=None, matching_acls=[_deleted(b) for b in found]))

@@ -33,7 +33,7 @@ _FIRST_WITH_ERROR_CODE = 3
 def handle(
     broker: Broker, request: DescribeLogDirsRequest, context: RequestContext
 ) -> Steps[DescribeLogDirsResponse]:
-    resources = broker.resources(context)
+    resources = broker.resources(context).of_cluster(AclOperation.DESCRIBE)
     directory = resources.log_directory(AclOperation.DESCRIBE)
     asked = request.topics
     if asked is None:

@@ -23,6 +23,7 @@ from kbroker.protocol.messages.fetch import (
     PartitionData,
 )
 from kbroker.requests.traits import Traits
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -51,7 +52,9 @@ def handle(
     except ApiError as error:
         return FetchResponse(error_code=error.code)
     if _replica_id(request, version) >= 0:  # there are no other brokers
-        reads = [_not_a_replica(each) for each in fetch.partitions]
+        refused = not broker.resources(context).may_cluster(AclOperation.CLUSTER_ACTION)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if refused else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        reads = [_not_a_replica(each, code) for each in fetch.partitions]
         return _response(broker, fetch, reads, context, committed=False)
     committed = request.isolation_level == _READ_COMMITTED
     fetching = Fetching(
@@ -71,9 +74,9 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     return request.replica_id if version < 15 else request.replica_state.replica_id
 
 
-def _not_a_replica(asked: FetchedPartition) -> PartitionRead[FetchedPartition]:
+def _not_a_replica(asked: FetchedPartition, error: ErrorCode) -> PartitionRead[FetchedPartition]:
     read = PartitionRead(asked)
-    read.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    read.error = error
     return read
 
 

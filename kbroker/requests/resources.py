@@ -118,11 +118,14 @@ class Resources:
             if self._authorizer is None or self.may(operation, resource_type, name)
         )
 
-    def as_broker(self, *, or_who_may: AclOperation | None = None) -> Resources:
-        """All resources, for a request that brokers send each other, and maybe administrators."""
-        if or_who_may is None or not self.may_cluster(or_who_may):
-            self.check_cluster(AclOperation.CLUSTER_ACTION)
+    def of_cluster(self, operation: AclOperation) -> Resources:
+        """All resources, for who may do this to the cluster."""
+        self.check_cluster(operation)
         return Resources(self.broker, None, None)
+
+    def as_broker(self) -> Resources:
+        """All resources, for a request that brokers send each other."""
+        return self.of_cluster(AclOperation.CLUSTER_ACTION)
 
     @property
     def restricted(self) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kbroker.protocol.errors import ErrorCode
-from kbroker.protocol.messages.create_acls import CreateAclsRequest
+from kbroker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kbroker.requests.answers import BadRequest
 from kbroker.security.acl_bindings import AclBinding
-from kbroker.security.acls import AclOperation, PatternType, Permission
+from kbroker.security.acls import AclOperation, AclResourceType, PatternType, Permission
 
 from .conftest import Cluster
 from .some_acls import ALICE, AUTHORIZED, CLUSTER, TOPIC, allow, as_admin, creation
@@ -49,13 +49,9 @@ def test_one_that_is_there_already_is_fine(cluster: Cluster) -> None:
     [
         creation(READ, TOPIC, ""),
         creation(READ, CLUSTER, "cluster"),
-        creation(READ, 1, "t"),  # type: ignore[arg-type]
         creation(READ, 99, "t"),  # type: ignore[arg-type]
-        creation(AclOperation.ANY, TOPIC, "t"),
         creation(99, TOPIC, "t"),  # type: ignore[arg-type]
-        creation(READ, TOPIC, "t", pattern=PatternType.ANY),
-        creation(READ, TOPIC, "t", pattern=PatternType.MATCH),
-        creation(READ, TOPIC, "t", permission=Permission.ANY),
+        creation(READ, TOPIC, "t", pattern=99),  # type: ignore[arg-type]
     ],
 )
 def test_what_makes_no_sense_is_refused_and_the_rest_stored(cluster: Cluster, bad: object) -> None:
@@ -63,6 +59,22 @@ def test_what_makes_no_sense_is_refused_and_the_rest_stored(cluster: Cluster, ba
     assert [result.error_code for result in answer.results] == [ErrorCode.INVALID_REQUEST, 0]
     assert answer.results[0].error_message
     assert len(stored(cluster)) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        creation(READ, AclResourceType.ANY, "t"),
+        creation(AclOperation.ANY, TOPIC, "t"),
+        creation(READ, TOPIC, "t", pattern=PatternType.ANY),
+        creation(READ, TOPIC, "t", pattern=PatternType.MATCH),
+        creation(READ, TOPIC, "t", permission=Permission.ANY),
+    ],
+)
+def test_what_only_filters_say_spoils_the_whole_request(cluster: Cluster, bad: AclCreation) -> None:
+    answer = as_admin(cluster, CreateAclsRequest([bad, GOOD]))
+    assert {result.error_code for result in answer.results} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert stored(cluster) == []
 
 
 def test_a_client_that_sends_unknown_words_is_not_answered(cluster: Cluster) -> None:

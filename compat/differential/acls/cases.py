@@ -185,6 +185,17 @@ def fetch_in_a_session(asking: Asking) -> Any:
     return _fetch(asking, SessionEpoch=0)
 
 
+@case("Fetch")
+def fetch_as_another_broker(asking: Asking) -> Any:
+    """Who may act for the cluster is told that it is no replica; others are refused."""
+    answer = _fetch(asking, ReplicaId=7, ReplicaState={"ReplicaId": 7, "ReplicaEpoch": -1})
+    return [
+        [topic["Topic"] if asking.version < 13 else None, part["ErrorCode"] in (29, 31)]
+        for topic in answer["Responses"]
+        for part in topic["Partitions"]
+    ]
+
+
 @case("ListOffsets")
 def list_offsets(asking: Asking) -> Any:
     partitions = [{"PartitionIndex": 0, "Timestamp": -2}]
@@ -346,7 +357,11 @@ def alter_replica_log_dirs(asking: Asking) -> Any:
 def describe_log_dirs(asking: Asking) -> Any:
     topics = [{"Topic": topic, "Partitions": [0]} for topic in asking.topics()]
     answer = asking("DescribeLogDirs", Topics=topics)
-    return without(answer, "LogDir", "PartitionSize", "TotalBytes", "UsableBytes", "OffsetLag", "IsCordoned")
+    for directory in answer["Results"]:
+        for topic in directory["Topics"]:
+            for partition in topic["Partitions"]:
+                del partition["PartitionSize"]
+    return without(answer, "LogDir", "TotalBytes", "UsableBytes", "IsCordoned")
 
 
 # groups
@@ -412,6 +427,15 @@ def find_coordinator(asking: Asking) -> Any:
         else:
             answers += [asking("FindCoordinator", KeyType=key_type, Key=key) for key in keys[key_type]]
     return answers
+
+
+@case("FindCoordinator")
+def find_coordinator_of_share_partitions(asking: Asking) -> Any:
+    """For brokers."""
+    if asking.version < 6:
+        return None
+    answer = asking("FindCoordinator", KeyType=2, CoordinatorKeys=["allowed-group:AAAAAAAAAAAAAAAAAAAAAQ:0"])
+    return [each["ErrorCode"] in (30, 31) for each in answer["Coordinators"]]
 
 
 @case("JoinGroup")

@@ -11,7 +11,7 @@ from kbroker.requests.apis import APIS
 
 from .cases import CASES, Asking
 from .conftest import Doors
-from .users import ADMIN, NOBODY, SINGLE, SOME
+from .users import ADMIN, CLUSTER_ONLY, NOBODY, ONE_TYPE, SINGLE, SOME
 
 WITHOUT_AN_AUTHORIZER = {"GetTelemetrySubscriptions", "PushTelemetry"}
 """Kafka lets everybody send metrics; both brokers offer it only where something receives them."""
@@ -40,12 +40,13 @@ def test_every_version_answers_as_kafka(
 
 
 @pytest.mark.parametrize(("api_name", "case"), ALL_CASES)
-def test_who_may_do_one_thing_is_answered_as_by_kafka(
+def test_who_has_one_right_or_one_kind_of_things_is_answered_as_by_kafka(
     pair: Pair, doors: Doors, api_name: str, case: Any
 ) -> None:
     def scenario(side: Side) -> Any:
         door, ids = doors.doors[side.name], doors.ids[side.name]
         newest = max(versions(api_name))
-        return {name: case(Asking(door, user, newest, ids)) for name, user in SINGLE.items()}
+        users = SINGLE | CLUSTER_ONLY | ONE_TYPE
+        return {name: case(Asking(door, user, newest, ids)) for name, user in users.items()}
 
     pair.same(scenario)

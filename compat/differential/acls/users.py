@@ -83,6 +83,16 @@ NOBODY = User("nobody", "127.0.0.2")
 SOME = User("some", "127.0.0.3")
 SINGLE = {name: User(name, f"127.0.1.{operation}") for name, operation in OPERATIONS.items()}
 """Each may do one thing, everywhere."""
+CLUSTER_ONLY = {
+    f"cluster-{name}": User(f"cluster-{name}", f"127.0.2.{operation}")
+    for name, operation in OPERATIONS.items()
+}
+"""Each may do one thing, to the cluster alone."""
+ONE_TYPE = {
+    name: User(name, f"127.0.3.{type_}")
+    for name, type_ in {"topics": TOPIC, "groups": GROUP, "transactions": TRANSACTIONAL_ID}.items()
+}
+"""Each may do everything, to resources of one type."""
 
 
 class Door:
@@ -117,10 +127,13 @@ class Door:
 
     def let_in(self, *more: dict[str, Any]) -> None:
         """The ACLs of all users, and these; from now on nobody may do what no ACL allows."""
-        self.create_acls(everywhere(ALL, ADMIN.host))
-        for name, user in SINGLE.items():
-            self.create_acls(everywhere(OPERATIONS[name], user.host))
-        self.create_acls(more)
+        acls = [*everywhere(ALL, ADMIN.host), *more]
+        for name, operation in OPERATIONS.items():
+            acls += everywhere(operation, SINGLE[name].host)
+            acls.append(acl(CLUSTER, CLUSTER_NAME, operation, CLUSTER_ONLY[f"cluster-{name}"].host))
+        for user, type_ in zip(ONE_TYPE.values(), (TOPIC, GROUP, TRANSACTIONAL_ID), strict=True):
+            acls.append(acl(type_, "*", ALL, user.host))
+        self.create_acls(acls)
         probe = {"ResourceTypeFilter": ANY, "PatternTypeFilter": ANY, "Operation": ANY, "PermissionType": ANY}
         nothing = {"ResourceNameFilter": None, "PrincipalFilter": None, "HostFilter": None}
 
@@ -128,8 +141,7 @@ class Door:
             answer = self.raw(ADMIN, "DescribeAcls", 3, {**probe, **nothing})
             return sum(len(resource["Acls"]) for resource in answer["Resources"])
 
-        expected = len(TYPES) * (1 + len(SINGLE)) + len(more)
-        eventually(known_acls, lambda found: found == expected)
+        eventually(known_acls, lambda found: found == len(acls))
 
     def close(self) -> None:
         for connection in self._connections.values():

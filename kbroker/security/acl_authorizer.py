@@ -151,4 +151,5 @@ def host_address(host: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     scope = f"%{address.scope_id}" if address.scope_id else ""
-    return ":".join(f"{int(group, 16):x}" for group in address.exploded.partition("%")[0].split(":")) + scope
+    bits = int(address)
+    return ":".join(f"{bits >> shift & 0xFFFF:x}" for shift in range(112, -1, -16)) + scope

@@ -31,6 +31,7 @@ from kbroker.transactions.writes import TransactionalWrites
 
 if TYPE_CHECKING:
     from kbroker.catalog.interface import Catalog
+    from kbroker.catalog.rows import EntryRow
     from kbroker.config.settings import Settings
     from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
@@ -69,9 +70,9 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
-        self.authorizer: Authorizer | None = None
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
+        self.authorizer = self._open_authorizer(stored.entries)
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
         self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
         self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
@@ -220,6 +221,19 @@ class Broker:
             self.transactions.close()
 
     # internals
+
+    def _open_authorizer(self, stored: Sequence[EntryRow]) -> Authorizer | None:
+        """None: everybody may do everything."""
+        if not self.settings["authorizer.class.name"]:
+            return None
+        from kbroker.security.acl_authorizer import AclAuthorizer
+        from kbroker.security.acl_store import TABLE, AclStore
+
+        return AclAuthorizer(
+            AclStore(self.catalog, (key for table, key, _ in stored if table == TABLE)),
+            (user.strip() for user in self.settings["super.users"].split(";")),
+            allow_without_acls=self.settings["allow.everyone.if.no.acl.found"],
+        )
 
     def _make_cluster_id(self) -> str:
         configured = self.settings["kbroker.cluster.id"]

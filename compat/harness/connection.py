@@ -19,9 +19,11 @@ class ConnectionClosed(ConnectionError):
 class Connection:
     """Requests are answered one at a time: `Connection(bootstrap).ask("Metadata", 12, {"Topics": None})`."""
 
-    def __init__(self, bootstrap: str, *, timeout: float = 30) -> None:
+    def __init__(self, bootstrap: str, *, timeout: float = 30, source_host: str = "") -> None:
+        """`source_host`: the address that the broker sees, one of this machine's."""
         host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout)
+        source = (source_host, 0) if source_host else None
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout, source_address=source)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
 

@@ -1,4 +1,4 @@
-"""TLS, SASL, authorization and delegation tokens: not applied, and refused where they promise protection."""
+"""TLS, SASL, authorization, delegation tokens. What is not applied and promises protection is refused."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from kbroker.config.definition import (
     STRING,
     Update,
     accepted,
+    honoured,
     protective,
 )
-from kbroker.config.validators import ListOf, OneOf, OneOfIgnoringCase, Range
+from kbroker.config.validators import ListOf, OneOf, OneOfIgnoringCase, Range, SuperUsers
 
 _FROM_0 = Range(0)
 _FROM_1 = Range(1)
 
 # fmt: off
 SECURITY_CONFIGS = (
-    protective("allow.everyone.if.no.acl.found", BOOLEAN, False,
-        "Whether the authorizer lets everybody do what no ACL speaks of.", internal=True),
-    protective("authorizer.class.name", STRING, "",
-        "Class that decides who may do what."),
+    honoured("allow.everyone.if.no.acl.found", BOOLEAN, False,
+        "Whether the authorizer lets everybody do everything to a resource that no ACL speaks of.",
+        internal=True),
+    honoured("authorizer.class.name", STRING, "",
+        "What decides who may do what: ACLs. Unless it is set, everybody may do everything.",
+        OneOf("", "kbroker", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),
     accepted("connection.failed.authentication.delay.ms", INT, 100,
         "Pause before a failed authentication is answered.", _FROM_0),
     protective("connections.max.reauth.ms", LONG, 0,
@@ -193,6 +196,7 @@ SECURITY_CONFIGS = (
         "Password of the trust store.", None, Update.PER_BROKER),
     accepted("ssl.truststore.type", STRING, "JKS",
         "What kind of file holds the trusted certificates: JKS, PKCS12 or PEM.", None, Update.PER_BROKER),
-    protective("super.users", STRING, "",
-        "Principals that the authorizer lets do everything.", internal=True),
+    honoured("super.users", STRING, "",
+        "Principals that the authorizer lets do everything, with a semicolon between two.", SuperUsers(),
+        internal=True),
 )

@@ -56,10 +56,10 @@ class OneOf(_Rule):
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value not in self.choices:
-            raise invalid(name, value, f"is none of {', '.join(self.choices)}")
+            raise invalid(name, value, f"is none of {self}")
 
     def __str__(self) -> str:
-        return ", ".join(self.choices)
+        return ", ".join(filter(None, self.choices))
 
 
 class OneOfIgnoringCase(OneOf):
@@ -107,6 +107,20 @@ class NonEmpty(_Rule):
 
     def __str__(self) -> str:
         return "not empty"
+
+
+class SuperUsers(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, str):
+            return
+        for user in filter(None, map(str.strip, value.split(";"))):
+            if not re.fullmatch(r"[^:]+:.+", user):
+                raise invalid(name, user, "is not a principal like User:alice")
+
+    def __str__(self) -> str:
+        return "User:NAME;…"
 
 
 class ThrottledReplicas(_Rule):

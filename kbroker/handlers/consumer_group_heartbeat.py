@@ -5,6 +5,7 @@ expression.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.consumer.member import owned_partitions
@@ -28,7 +29,10 @@ def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     broker.features.require("group.version", 1)
-    groups = broker.resources(context).groups(request.group_id, AclOperation.READ)
+    resources = broker.resources(context)
+    groups = resources.groups(request.group_id, AclOperation.READ)
+    for name in request.subscribed_topic_names or ():
+        resources.check_topic(AclOperation.DESCRIBE, name)
     owned = request.topic_partitions
     heartbeat = HeartbeatRequest(
         group_id=request.group_id,
@@ -44,6 +48,7 @@ def handle(
         client_id=context.client_id or "",
         client_host=f"/{context.peer_host}",
         brings_member_id=context.api_version >= 1,
+        may_see=partial(resources.may_topic, AclOperation.DESCRIBE) if resources.restricted else None,
     )
     return mapped(groups.consumer_groups.heartbeat(heartbeat, context.now_ms), _response)
 

@@ -23,6 +23,7 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.security.acls import AclOperation
 from kbroker.topics.creation import NewTopic, count_problem
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ def _create(
 
 
 def _created(resources: Resources, topic: Topic) -> CreatableTopicResult:
+    if not resources.may_topic(AclOperation.DESCRIBE_CONFIGS, topic.name):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        )
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -48,7 +48,7 @@ def handle(
         except ApiError as error:
             if error.code is ErrorCode.TOPIC_DELETION_DISABLED and context.api_version < _FIRST_WITH_DISABLED:
                 error = ApiError(ErrorCode.INVALID_REQUEST, error.message)
-            results.append(_refused(same, error))
+            results.append(_refused(resources, same, error))
         yield None
     return join(results, lambda responses: DeleteTopicsResponse(responses=responses))
 
@@ -57,7 +57,7 @@ def _by_topic(resources: Resources, asked: list[DeleteTopicState]) -> list[list[
     """What was asked for, all that means the same topic together."""
     groups: dict[str | bytes, list[DeleteTopicState]] = {}
     for state in asked:
-        topic = resources.find_topic(state.topic_id, AclOperation.DESCRIBE)
+        topic = _seen(resources, state)
         key = state.name if state.name is not None else state.topic_id if topic is None else topic.name
         groups.setdefault(key, []).append(state)
     return list(groups.values())
@@ -70,7 +70,7 @@ def _delete(resources: Resources, same: list[DeleteTopicState]) -> Result:
         raise ApiError(ErrorCode.INVALID_REQUEST, "A topic is named by its name or by its id.")
     if len(same) > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
-    topic = resources.topic(state.topic_id if state.name is None else state.name, AclOperation.DELETE)
+    topic = resources.topic_to_delete(state.topic_id if state.name is None else state.name)
 
     def deleted(_: Topic) -> DeletableTopicResult:
         return DeletableTopicResult(topic.name, topic.topic_id)
@@ -81,7 +81,17 @@ def _delete(resources: Resources, same: list[DeleteTopicState]) -> Result:
     return mapped(delete_topic(resources, topic), deleted, otherwise=failed)
 
 
-def _refused(same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:
+def _seen(resources: Resources, state: DeleteTopicState) -> Topic | None:
+    """The topic that an id means, if the caller may know what it is called."""
+    if state.topic_id == _NO_ID:
+        return None
+    return resources.find_topic(state.topic_id, AclOperation.DESCRIBE)
+
+
+def _refused(resources: Resources, same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:
     name = next((state.name for state in same if state.name is not None), None)
+    if name is None and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        topic = _seen(resources, same[0])
+        name = None if topic is None else topic.name
     topic_id = next((state.topic_id for state in same if state.topic_id != _NO_ID), _NO_ID)
     return DeletableTopicResult(name, topic_id, error.code, error.message)

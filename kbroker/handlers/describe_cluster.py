@@ -14,7 +14,6 @@ from kbroker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from kbroker.security.acls import AclResourceType
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -47,6 +46,6 @@ def handle(
             for node in broker.cluster.nodes(context)
         ],
         cluster_authorized_operations=(
-            broker.resources(context).authorized_operations(AclResourceType.CLUSTER) if asked else _NOT_ASKED
+            broker.resources(context).cluster_operations() if asked else _NOT_ASKED
         ),
     )

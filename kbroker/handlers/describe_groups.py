@@ -45,17 +45,18 @@ def _group(
     except ApiError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     except GroupIdNotFound as error:
-        dead = DescribedGroup(group_id=group_id, group_state="Dead")
+        described = DescribedGroup(group_id=group_id, group_state="Dead")
         if context.api_version >= _FIRST_WITH_NOT_FOUND:
-            dead.error_code, dead.error_message = ErrorCode.GROUP_ID_NOT_FOUND, str(error)
-        return dead
-    described = DescribedGroup(
-        group_id=group_id,
-        group_state=description.state,
-        protocol_type=description.protocol_type,
-        protocol_data=description.protocol_name,
-        members=lazily(description.members, lambda member: DescribedGroupMember(*member)),
-    )
+            described.error_code, described.error_message = ErrorCode.GROUP_ID_NOT_FOUND, str(error)
+            return described
+    else:
+        described = DescribedGroup(
+            group_id=group_id,
+            group_state=description.state,
+            protocol_type=description.protocol_type,
+            protocol_data=description.protocol_name,
+            members=lazily(description.members, lambda member: DescribedGroupMember(*member)),
+        )
     if request.include_authorized_operations:
         described.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
     return described

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
+from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
 
+_FIRST_WITH_ERROR_CODE = 3
+
 
 def handle(
     broker: Broker, request: DescribeLogDirsRequest, context: RequestContext
 ) -> Steps[DescribeLogDirsResponse]:
-    resources = broker.resources(context)
+    resources = broker.resources(context).of_cluster(AclOperation.DESCRIBE)
     directory = resources.log_directory(AclOperation.DESCRIBE)
     asked = request.topics
     if asked is None:
@@ -75,3 +79,14 @@ def _topic(name: str, indexes: list[int], sizes: dict[tuple[str, int], int]) -> 
             ),
         ),
     )
+
+
+def refuse(
+    request: DescribeLogDirsRequest, context: RequestContext, error: BaseException
+) -> DescribeLogDirsResponse:
+    code, _ = describe(error)
+    response = DescribeLogDirsResponse(error_code=code)
+    # Who may not ask gets an answer without a directory, whether it can say why or not.
+    if context.api_version < _FIRST_WITH_ERROR_CODE and code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        response.results.append(DescribeLogDirsResult(error_code=code))
+    return response

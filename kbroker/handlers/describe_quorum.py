@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -77,3 +78,10 @@ def _unknown(asked: RequestPartitionData) -> ResponsePartitionData:
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         error_message="This is not the metadata partition.",
     )
+
+
+def refuse(
+    request: DescribeQuorumRequest, context: RequestContext, error: BaseException
+) -> DescribeQuorumResponse:
+    code, message = describe(error)
+    return DescribeQuorumResponse(error_code=code, error_message=message or "")

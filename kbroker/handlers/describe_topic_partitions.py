@@ -65,6 +65,8 @@ def handle(
 
 def _unknown(resources: Resources, name: str, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
     code = error.code
+    if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         try:
             check_name(name)

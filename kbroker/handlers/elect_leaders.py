@@ -28,8 +28,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    resources = broker.resources(context)
-    resources.check_cluster(AclOperation.ALTER)
+    resources = broker.resources(context).of_cluster(AclOperation.ALTER)
     asked = request.topic_partitions
     known_type = request.election_type in (_PREFERRED, _UNCLEAN) or asked == []  # nothing to elect
     if asked is None:

@@ -23,6 +23,7 @@ from kbroker.protocol.messages.fetch import (
     PartitionData,
 )
 from kbroker.requests.traits import Traits
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED = 1
 _FIRST_WITH_BATCHES = 4  # of format 2
-_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NOT_LOOKED_INTO = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 _LEADER_SINCE = 16  # the first version that tells a client whose leader epoch is old who leads (KIP-951)
 
 TRAITS = Traits(long_poll=True, bounded_answer=True)
@@ -47,7 +52,9 @@ def handle(
     except ApiError as error:
         return FetchResponse(error_code=error.code)
     if _replica_id(request, version) >= 0:  # there are no other brokers
-        reads = [_not_a_replica(each) for each in fetch.partitions]
+        refused = not broker.resources(context).may_cluster(AclOperation.CLUSTER_ACTION)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if refused else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        reads = [_not_a_replica(each, code) for each in fetch.partitions]
         return _response(broker, fetch, reads, context, committed=False)
     committed = request.isolation_level == _READ_COMMITTED
     fetching = Fetching(
@@ -67,9 +74,9 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     return request.replica_id if version < 15 else request.replica_state.replica_id
 
 
-def _not_a_replica(asked: FetchedPartition) -> PartitionRead[FetchedPartition]:
+def _not_a_replica(asked: FetchedPartition, error: ErrorCode) -> PartitionRead[FetchedPartition]:
     read = PartitionRead(asked)
-    read.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    read.error = error
     return read
 
 
@@ -133,7 +140,7 @@ def _partition(
     got = read.slice
     if got is None:
         data = _failed(read.asked.partition, read.error)
-        if read.error in _UNKNOWN:
+        if read.error in _NOT_LOOKED_INTO:
             data.aborted_transactions = []
         if read.diverging is not None and read.diverged_log is not None:
             data.diverging_epoch = EpochEndOffset(read.diverging.leader_epoch, read.diverging.end_offset)

@@ -46,13 +46,15 @@ def handle(
     if context.api_version < _FIRST_BATCHED:
         _check(resources, kind, request.key)
         node = broker.cluster.coordinator(kind, request.key, context)
-        return FindCoordinatorResponse(node_id=node.node_id, host=node.host, port=node.port)
+        return FindCoordinatorResponse(
+            error_message="NONE", node_id=node.node_id, host=node.host, port=node.port
+        )
 
     def coordinator(key: str) -> Coordinator:
         try:
             _check(resources, kind, key)
         except ApiError as error:
-            return Coordinator(key, _NO_NODE, "", _NO_NODE, error.code, error.message)
+            return Coordinator(key, _NO_NODE, "", _NO_NODE, error.code, "")
         node = broker.cluster.coordinator(kind, key, context)
         return Coordinator(key, node.node_id, node.host, node.port)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.groups.classic.protocol import JoinRequest, JoinResult
 from kbroker.errors import describe
 from kbroker.pending import mapped
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from kbroker.requests.long_requests import Steps, each, lazily
 from kbroker.requests.traits import Traits
@@ -64,7 +65,7 @@ def _response(result: JoinResult) -> JoinGroupResponse:
 
 def refuse(request: JoinGroupRequest, context: RequestContext, error: BaseException) -> JoinGroupResponse:
     code, _ = describe(error)
-    member_id = getattr(error, "member_id", None)
+    member_id = "" if isinstance(error, ApiError) else getattr(error, "member_id", None)
     return JoinGroupResponse(
         error_code=code,
         protocol_name=None if context.api_version >= _FIRST_WITHOUT_PROTOCOL_NAME else "",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.errors import describe
 from kbroker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
+from kbroker.requests.long_requests import lazily
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
@@ -20,3 +24,20 @@ def handle(
 ) -> ListPartitionReassignmentsResponse:
     broker.resources(context).check_cluster(AclOperation.DESCRIBE)
     return ListPartitionReassignmentsResponse(error_message=None)
+
+
+def refuse(
+    request: ListPartitionReassignmentsRequest, context: RequestContext, error: BaseException
+) -> ListPartitionReassignmentsResponse:
+    """What was asked for comes back, as if nothing moved."""
+    code, message = describe(error)
+    return ListPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        topics=lazily(
+            request.topics or (),
+            lambda topic: OngoingTopicReassignment(
+                topic.name, lazily(topic.partition_indexes, OngoingPartitionReassignment)
+            ),
+        ),
+    )

@@ -55,7 +55,7 @@ def handle(
         controller_id=broker.cluster.controller_id(),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = resources.authorized_operations(AclResourceType.CLUSTER)
+        response.cluster_authorized_operations = resources.cluster_operations()
     if asked is None or (not asked and context.api_version == 0):
         response.topics = lazily(
             resources.topics(AclOperation.DESCRIBE), lambda topic: _known(resources, topic, request, context)
@@ -117,8 +117,11 @@ def _topic(
         if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(resources)):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _create(resources, name, request, context)
-    except ApiError as error:
-        return _unknown(name, error)
+    except ApiError as refusal:
+        unknown = _unknown(name, refusal)
+        if refusal.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            _add_operations(resources, unknown, request)
+        return unknown
 
 
 def _may_create(resources: Resources) -> bool:
@@ -164,8 +167,12 @@ def _known(
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=lazily(range(topic.partitions), partition),
     )
-    if request.include_topic_authorized_operations:
-        result.topic_authorized_operations = resources.authorized_operations(
-            AclResourceType.TOPIC, topic.name
-        )
+    _add_operations(resources, result, request)
     return result
+
+
+def _add_operations(resources: Resources, topic: MetadataResponseTopic, request: MetadataRequest) -> None:
+    if request.include_topic_authorized_operations:
+        topic.topic_authorized_operations = resources.authorized_operations(
+            AclResourceType.TOPIC, topic.name or ""
+        )

@@ -7,7 +7,7 @@ commit timestamp of 1 is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,9 +17,10 @@ from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.errors import describe
 from kbroker.pending import mapped, wait
 from kbroker.protocol import topic_ids
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -38,6 +39,8 @@ _NONE = ErrorCode.NONE
 _AT_ONCE = 500  # partitions of one commit that keep others waiting
 
 _Codes = dict[tuple[str, int], ErrorCode]  # by topic and partition
+_Refused = dict[str | bytes, ErrorCode]
+"""Topics, as the request names them, whose offsets are not committed."""
 
 
 def handle(
@@ -47,8 +50,13 @@ def handle(
     if sum(len(topic.partitions) for topic in request.topics) > _AT_ONCE or len(request.topics) > _AT_ONCE:
         return _in_pieces(resources, request, context)
     groups = resources.groups(request.group_id, AclOperation.READ)
-    committed = groups.offsets.commit(_commit(resources, request, context.api_version), context.now_ms)
-    return mapped(committed, partial(_answer, request, context.api_version))
+    version = context.api_version
+    refused: _Refused = {}
+    commit = _commit_request(request, version, list(_new_offsets(resources, request, version, refused)))
+    if refused and not commit.offsets:
+        return _answer(request, version, {}, refused)
+    committed = groups.offsets.commit(commit, context.now_ms)
+    return mapped(committed, partial(_answer, request, version, refused=refused))
 
 
 def _in_pieces(
@@ -58,26 +66,35 @@ def _in_pieces(
     version = context.api_version
     groups = resources.groups(request.group_id, AclOperation.READ)
     errors: CommitErrors = {}
-    offsets = _new_offsets(resources, request, version)
+    refused: _Refused = {}
+    offsets = _new_offsets(resources, request, version, refused)
     while piece := list(islice(offsets, _AT_ONCE)):
         commit = _commit_request(request, version, piece)
         errors |= yield from wait(groups.offsets.commit(commit, context.now_ms))
         yield None
-    return _answer(request, version, errors)
+    return _answer(request, version, errors, refused)
 
 
 def _commit(resources: Resources, request: OffsetCommitRequest, version: int) -> CommitRequest:
-    return _commit_request(request, version, list(_new_offsets(resources, request, version)))
+    """For a lane: without the offsets of topics that are refused. Raises ApiError if the group is."""
+    resources.check_group(AclOperation.READ, request.group_id)
+    return _commit_request(request, version, list(_new_offsets(resources, request, version, {})))
 
 
-def _new_offsets(resources: Resources, request: OffsetCommitRequest, version: int) -> Iterator[NewOffset]:
-    by_id = version >= topic_ids.OFFSET_COMMIT_SINCE
+def _new_offsets(
+    resources: Resources, request: OffsetCommitRequest, version: int, refused: _Refused
+) -> Iterator[NewOffset]:
     for topic in request.topics:
-        if by_id:
-            found = resources.find_topic(topic.topic_id, AclOperation.READ)
-            topic.name = found.name if found else ""
-            if not found:
-                continue
+        key = _key(topic, version)
+        try:
+            if isinstance(key, bytes):
+                topic.name = ""
+                topic.name = resources.topic(key, AclOperation.READ).name
+            else:
+                resources.check_topic(AclOperation.READ, key)
+        except ApiError as error:
+            refused[key] = error.code
+            continue
         for partition in topic.partitions:
             yield NewOffset(
                 topic.name,
@@ -104,19 +121,30 @@ def _commit_request(request: OffsetCommitRequest, version: int, offsets: list[Ne
 def refuse(
     request: OffsetCommitRequest, context: RequestContext, error: BaseException
 ) -> OffsetCommitResponse:
-    return _response(request, {}, describe(error)[0])
+    code = describe(error)[0]
+    return _response(request, lambda topic, partition: code)
 
 
-def _answer(request: OffsetCommitRequest, version: int, errors: CommitErrors) -> OffsetCommitResponse:
+def _key(topic: OffsetCommitRequestTopic, version: int) -> str | bytes:
+    return topic.topic_id if version >= topic_ids.OFFSET_COMMIT_SINCE else topic.name
+
+
+def _answer(
+    request: OffsetCommitRequest, version: int, errors: CommitErrors, refused: _Refused | None = None
+) -> OffsetCommitResponse:
     codes: _Codes = {partition: describe(error)[0] for partition, error in errors.items()}
-    if version >= topic_ids.OFFSET_COMMIT_SINCE:
-        for topic in request.topics:
-            if not topic.name:
-                codes.update((("", p.partition_index), ErrorCode.UNKNOWN_TOPIC_ID) for p in topic.partitions)
-    return _response(request, codes, _NONE)
+
+    def code(topic: OffsetCommitRequestTopic, partition: int) -> int:
+        if refused and (refusal := refused.get(_key(topic, version))) is not None:
+            return refusal
+        return codes.get((topic.name, partition), _NONE)
+
+    return _response(request, code)
 
 
-def _response(request: OffsetCommitRequest, codes: _Codes, otherwise: int) -> OffsetCommitResponse:
+def _response(
+    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int]
+) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=lazily(
             request.topics,
@@ -126,7 +154,7 @@ def _response(request: OffsetCommitRequest, codes: _Codes, otherwise: int) -> Of
                 lazily(
                     topic.partitions,
                     lambda p: OffsetCommitResponsePartition(
-                        p.partition_index, codes.get((topic.name, p.partition_index), otherwise)
+                        p.partition_index, code(topic, p.partition_index)
                     ),
                 ),
             ),

@@ -15,6 +15,7 @@ from kbroker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from kbroker.requests.long_requests import Steps
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
@@ -25,12 +26,24 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: OffsetDeleteRequest, context: RequestContext
-) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
-    groups = broker.resources(context).groups(request.group_id, AclOperation.DELETE)
-    partitions = [TopicPartition(t.name, p.partition_index) for t in request.topics for p in t.partitions]
+) -> Steps[OffsetDeleteResponse | Pending[OffsetDeleteResponse]]:
+    resources = broker.resources(context)
+    groups = resources.groups(request.group_id, AclOperation.DELETE)
+    partitions: list[TopicPartition] = []
+    refused: list[TopicPartition] = []
+    for asked in request.topics:
+        found = partitions if resources.may_topic(AclOperation.READ, asked.name) else refused
+        for partition in asked.partitions:
+            found.append(TopicPartition(asked.name, partition.partition_index))
+            yield None
+        yield None
 
     def answer(results: DeleteResults) -> OffsetDeleteResponse:
         topics: dict[str, OffsetDeleteResponseTopic] = {}
+        for name, partition in refused:
+            topics.setdefault(name, OffsetDeleteResponseTopic(name)).partitions.append(
+                OffsetDeleteResponsePartition(partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            )
         for (name, partition), error in results.items():
             topic = topics.setdefault(name, OffsetDeleteResponseTopic(name))
             code = ErrorCode.NONE if error is None else describe(error)[0]

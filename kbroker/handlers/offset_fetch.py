@@ -40,6 +40,9 @@ _FIRST_WITH_GROUP_ERROR = 2
 _FIRST_WITH_GROUPS = 8
 _NO_OFFSET = -1
 
+_Refused = dict[str | bytes, ErrorCode]
+"""Topics, as the request names them, of which nothing is told."""
+
 
 def handle(
     broker: Broker, request: OffsetFetchRequest, context: RequestContext
@@ -80,28 +83,26 @@ def _fetch(
     resources: Resources, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
 ) -> Steps[OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]]:
     yield None
-    by_id = context.api_version >= topic_ids.OFFSET_FETCH_SINCE
-    topics = group.topics
-    if topics is not None and by_id:
-        for topic in topics:
-            found = resources.find_topic(topic.topic_id, AclOperation.DESCRIBE)
-            topic.name = found.name if found else ""
-            yield None
-    partitions = None
-    if topics is not None:
-        partitions = []
-        for topic in topics:
-            if topic.name:
-                partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
-            yield None
 
-    def refused(error: Exception) -> OffsetFetchResponseGroup:
+    def failed(error: Exception) -> OffsetFetchResponseGroup:
         return OffsetFetchResponseGroup(group.group_id, error_code=describe(error)[0])
 
     try:
         groups = resources.groups(group.group_id, AclOperation.DESCRIBE)
     except ApiError as error:
-        return refused(error)
+        return failed(error)
+    by_id = context.api_version >= topic_ids.OFFSET_FETCH_SINCE
+    topics, partitions, refused = group.topics, None, _Refused()
+    if topics is not None:
+        partitions = []
+        for topic in topics:
+            yield None
+            try:
+                _look_up(resources, topic, by_id)
+            except ApiError as error:
+                refused[topic.topic_id if by_id else topic.name] = error.code
+                continue
+            partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
     fetched = groups.offsets.fetch(
         group.group_id,
         partitions,
@@ -112,9 +113,21 @@ def _fetch(
 
     def answer(results: FetchResults) -> OffsetFetchResponseGroup:
         found = _all_topics(resources, results, by_id=by_id) if topics is None else topics
-        return OffsetFetchResponseGroup(group.group_id, lazily(found, lambda t: _topic(t, results, by_id)))
+        return OffsetFetchResponseGroup(
+            group.group_id,
+            lazily(found, lambda t: _topic(t, results, refused.get(t.topic_id if by_id else t.name))),
+        )
 
-    return mapped(fetched, answer, otherwise=refused)
+    return mapped(fetched, answer, otherwise=failed)
+
+
+def _look_up(resources: Resources, topic: OffsetFetchRequestTopics, by_id: bool) -> None:
+    """Raises ApiError if there is no such topic for the caller."""
+    if by_id:
+        topic.name = ""
+        topic.name = resources.topic(topic.topic_id, AclOperation.DESCRIBE).name
+    else:
+        resources.check_topic(AclOperation.DESCRIBE, topic.name)
 
 
 def _all_topics(
@@ -123,6 +136,8 @@ def _all_topics(
     topics: dict[str, OffsetFetchRequestTopics] = {}
     for name, partition in results:
         if name not in topics:
+            if not resources.may_topic(AclOperation.DESCRIBE, name):
+                continue
             found = resources.find_topic(name, AclOperation.DESCRIBE)
             if found is None and by_id:
                 continue
@@ -131,11 +146,13 @@ def _all_topics(
     return list(topics.values())
 
 
-def _topic(topic: OffsetFetchRequestTopics, results: FetchResults, by_id: bool) -> OffsetFetchResponseTopics:
+def _topic(
+    topic: OffsetFetchRequestTopics, results: FetchResults, refused: ErrorCode | None
+) -> OffsetFetchResponseTopics:
     def fetched(index: int) -> OffsetFetchResponsePartitions:
         partition = OffsetFetchResponsePartitions(index, _NO_OFFSET, metadata="")
-        if by_id and not topic.name:
-            partition.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+        if refused is not None:
+            partition.error_code = refused
         else:
             result = results.get(TopicPartition(topic.name, index))
             if isinstance(result, CommittedOffset):

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Steps[OffsetForLeaderEpochResponse]:
+    resources = broker.resources(context)
+    if resources.may_cluster(AclOperation.CLUSTER_ACTION):
+        resources = resources.as_broker()
     found = yield from each_of(
-        ((topic.topic, topic.partitions) for topic in request.topics),
-        partial(_look_up, broker.resources(context)),
+        ((topic.topic, topic.partitions) for topic in request.topics), partial(_look_up, resources)
     )
     return OffsetForLeaderEpochResponse(topics=lazily(found, lambda of: OffsetForLeaderTopicResult(*of)))
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _FIRST_WITH_TRANSACTION_ABORTABLE = 4
 _FIRST_THAT_ADDS = 5
 
+_Refused = dict[tuple[str, int], ErrorCode]
+"""Partitions whose offsets are not committed."""
+
 
 def handle(
     broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext
@@ -46,17 +49,23 @@ def handle(
     resources = broker.resources(context)
     transactions = resources.transactions(request.transactional_id, AclOperation.WRITE)
     groups = resources.groups(request.group_id, AclOperation.READ)
-    known = {
-        (topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-        if resources.has_partition(topic.name, partition.partition_index)
-    }
-    if not known:
-        return _response(request, lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    refused: _Refused = {}
+    committable = 0
+    for topic in request.topics:
+        readable = resources.may_topic(AclOperation.READ, topic.name)
+        for partition in topic.partitions:
+            key = topic.name, partition.partition_index
+            if not readable:
+                refused[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not resources.has_partition(*key):
+                refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                committable += 1
+    if not committable:
+        return _response(request, refused.__getitem__)
     if not request.group_id:
         raise InvalidGroupId("a transactional commit needs a group")
-    answer = run(_commit(broker, transactions, groups, request, context, known))
+    answer = run(_commit(broker, transactions, groups, request, context, refused))
     return answer.result() if answer.done else answer
 
 
@@ -73,21 +82,19 @@ def _commit(
     groups: GroupCoordinator,
     request: TxnOffsetCommitRequest,
     context: RequestContext,
-    known: set[tuple[str, int]],
+    refused: _Refused,
 ) -> Steps[TxnOffsetCommitResponse]:
     try:
         yield from _admit(broker, transactions, request, context)
         committing = groups.offsets.commit_in_transaction(
-            request.producer_id, _commit_request(request, context), context.now_ms
+            request.producer_id, _commit_request(request, context, refused), context.now_ms
         )
     except Exception as error:
         if isinstance(error, TransactionError):
             error = refusal_of_write(error, context.api_version >= _FIRST_WITH_TRANSACTION_ABORTABLE)
-        refused, _ = describe(error)
-        return _response(
-            request, lambda key: refused if key in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-    return _response(request, _codes((yield from wait(committing))))
+        code, _ = describe(error)
+        return _response(request, lambda key: refused.get(key, code))
+    return _response(request, _codes((yield from wait(committing)), refused))
 
 
 def _admit(
@@ -111,7 +118,9 @@ def _admit(
         raise refusal
 
 
-def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) -> CommitRequest:
+def _commit_request(
+    request: TxnOffsetCommitRequest, context: RequestContext, refused: _Refused
+) -> CommitRequest:
     return CommitRequest(
         group_id=request.group_id,
         offsets=[
@@ -124,6 +133,7 @@ def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) ->
             )
             for topic in request.topics
             for partition in topic.partitions
+            if (topic.name, partition.partition_index) not in refused
         ],
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
@@ -132,10 +142,10 @@ def _commit_request(request: TxnOffsetCommitRequest, context: RequestContext) ->
     )
 
 
-def _codes(errors: CommitErrors) -> Callable[[tuple[str, int]], int]:
+def _codes(errors: CommitErrors, refused: _Refused) -> Callable[[tuple[str, int]], int]:
     def code(key: tuple[str, int]) -> int:
         error = errors.get(GroupPartition(*key))
-        return ErrorCode.NONE if error is None else describe(error)[0]
+        return refused.get(key, ErrorCode.NONE) if error is None else describe(error)[0]
 
     return code
 

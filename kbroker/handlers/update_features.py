@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.cluster.features import FeatureUpdate
+from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.update_features import (
@@ -42,3 +43,10 @@ def handle(
     if request.validate_only or not updates:
         return response
     return mapped(features.apply(updates), lambda _: response)
+
+
+def refuse(
+    request: UpdateFeaturesRequest, context: RequestContext, error: BaseException
+) -> UpdateFeaturesResponse:
+    code, message = describe(error)
+    return UpdateFeaturesResponse(error_code=code, error_message=message)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> Steps[WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]]:
-    resources = broker.resources(context).as_broker()
+    resources = broker.resources(context)
+    administrates = resources.may_cluster(AclOperation.ALTER)
+    resources = resources.of_cluster(AclOperation.ALTER if administrates else AclOperation.CLUSTER_ACTION)
     by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     waiting: list[Pending[None] | None] = []
     for marker in request.markers:

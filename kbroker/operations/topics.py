@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
-from kbroker.topics.creation import check_growth, check_new_topic
+from kbroker.topics.creation import check_growth, check_new_topic, check_not_metadata
 from kbroker.topics.registry import Topic, new_topic_id
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 def create_topic(resources: Resources, new: NewTopic) -> Pending[Topic]:
     """The topic, once it is durable and visible."""
+    check_not_metadata(new.name)
     resources.check_creation(new.name)
     return resources.create_topic(check_new_topic(resources.broker, new))
 
 
 def validate_topic(resources: Resources, new: NewTopic) -> Topic:
     """The topic as it would be created now."""
+    check_not_metadata(new.name)
     resources.check_creation(new.name)
     checked = check_new_topic(resources.broker, new)
     epoch_base = resources.broker.cluster.first_leader_epoch_base()

@@ -22,30 +22,37 @@ _SYNONYMS = (
 )
 
 
-def refusal(request: Any, response_type: type[Any], version: int, code: ErrorCode) -> Any:
+def refusal(
+    request: Any, response_type: type[Any], version: int, code: ErrorCode, message: str | None = None
+) -> Any:
     response = response_type()
-    _fill(request, response, version, code)
+    _fill(request, response, version, code, message)
     return response
 
 
-def _fill(asked: Any, answer: Any, version: int, code: ErrorCode) -> None:
+def _fill(asked: Any, answer: Any, version: int, code: ErrorCode, message: str | None) -> None:
     for field in schema_of(type(answer)).fields:
         if not field.present(version):
             continue
         if field.name == "error_code":
             answer.error_code = code
+        elif field.name == "error_message":
+            if message is not None:
+                answer.error_message = message
         elif isinstance(field.type, Array) and isinstance(field.type.of, type) and _has_error(field.type.of):
-            setattr(answer, field.name, _mirror(asked, field.type.of, version, code))
+            setattr(answer, field.name, _mirror(asked, field.type.of, version, code, message))
 
 
-def _mirror(asked: Any, entry_type: type[Any], version: int, code: ErrorCode) -> list[Any]:
+def _mirror(
+    asked: Any, entry_type: type[Any], version: int, code: ErrorCode, message: str | None
+) -> list[Any]:
     entries = []
     for item in _first_list(asked, version):
         entry = entry_type()
         for field in schema_of(entry_type).fields:
             if field.present(version) and field.name not in _ERROR and not isinstance(field.type, Array):
                 _copy(item, entry, field)
-        _fill(item, entry, version, code)
+        _fill(item, entry, version, code, message)
         entries.append(entry)
     return entries
 

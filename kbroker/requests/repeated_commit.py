@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.protocol.codec import encode_bytes
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.headers import RequestHeader
 from kbroker.requests.answers import Buffers, Deferred
 from kbroker.requests.lanes import NO_RUN, Run
@@ -109,7 +110,10 @@ class RepeatedCommits:
             return None
         partitions = [partition for topic in request.body.topics for partition in topic.partitions]
         resources = self._broker.resources(request.context)
-        commit = self._to_commit(resources, request.body, request.endpoint.version)
+        try:
+            commit = self._to_commit(resources, request.body, request.endpoint.version)
+        except ApiError:
+            return None
         if len(commit.offsets) != len(partitions):
             return None
         for partition in partitions:

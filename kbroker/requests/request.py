@@ -82,13 +82,14 @@ class Request:
             logger.error("%s failed", self.describe(), exc_info=error)
         if self.endpoint.refuse is not None:
             return self.endpoint.refuse(self.body, self.context, error)
-        return self.refused(code or ErrorCode.UNKNOWN_SERVER_ERROR)
+        message = error.message if isinstance(error, ApiError) else None
+        return self.refused(code or ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
-    def refused(self, code: ErrorCode) -> Any:
-        """The response that says this code wherever it can."""
+    def refused(self, code: ErrorCode, message: str | None = None) -> Any:
+        """The response that says this code wherever it can, and the message if there is one."""
         if self.endpoint.refuse is not None:
-            return self.endpoint.refuse(self.body, self.context, ApiError(code))
-        return refusal(self.body, self.endpoint.response, self.endpoint.version, code)
+            return self.endpoint.refuse(self.body, self.context, ApiError(code, message))
+        return refusal(self.body, self.endpoint.response, self.endpoint.version, code, message)
 
     def frame(self, response: Any) -> Buffers:
         """The whole response frame, as parts."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
+    from kbroker.security.acl_store import AclStore
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
@@ -40,6 +41,8 @@ _REFUSED = {
     AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    AclResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    AclResourceType.USER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 
 
@@ -61,7 +64,7 @@ class Resources:
 
     def check(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
         if self._authorizer is not None and not self.may(operation, resource_type, name):
-            raise ApiError(_REFUSED[resource_type])
+            raise _refusal(operation, resource_type)
 
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
@@ -85,10 +88,27 @@ class Resources:
         if self._authorizer is not None:
             self.check(operation, AclResourceType.TRANSACTIONAL_ID, transactional_id)
 
+    def may_any_topic(self, operation: AclOperation) -> bool:
+        """Whether there is a topic to which the caller may do this."""
+        if self._authorizer is None or self._caller is None:
+            return True
+        return self._authorizer.authorize_by_resource_type(self._caller, operation, AclResourceType.TOPIC)
+
     def check_creation(self, name: str) -> None:
         """Who may create any topic may create this one."""
         if not self.may_cluster(AclOperation.CREATE):
             self.check_topic(AclOperation.CREATE, name)
+
+    def check_deletion(self, name: str) -> None:
+        """Who may delete any topic may delete this one."""
+        if not self.may_cluster(AclOperation.DELETE):
+            self.check_topic(AclOperation.DELETE, name)
+
+    def cluster_operations(self) -> int:
+        """What the caller may do to the cluster, as the bit field of KIP-430; for who may describe it."""
+        if not self.may_cluster(AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(AclResourceType.CLUSTER)
 
     def authorized_operations(self, resource_type: AclResourceType, name: str = CLUSTER_NAME) -> int:
         """What the caller may do to a resource, as the bit field of KIP-430."""
@@ -98,10 +118,19 @@ class Resources:
             if self._authorizer is None or self.may(operation, resource_type, name)
         )
 
+    def of_cluster(self, operation: AclOperation) -> Resources:
+        """All resources, for who may do this to the cluster."""
+        self.check_cluster(operation)
+        return Resources(self.broker, None, None)
+
     def as_broker(self) -> Resources:
         """All resources, for a request that brokers send each other."""
-        self.check_cluster(AclOperation.CLUSTER_ACTION)
-        return Resources(self.broker, None, None)
+        return self.of_cluster(AclOperation.CLUSTER_ACTION)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the caller may be refused anything."""
+        return self._authorizer is not None
 
     # topics
 
@@ -157,8 +186,18 @@ class Resources:
         self.check_creation(name)
         return self.broker.auto_create(name)
 
+    def topic_to_delete(self, key: TopicKey) -> Topic:
+        """Who may see a topic but not delete it learns whether there is one of this name."""
+        if self.may_cluster(AclOperation.DELETE):
+            return Resources(self.broker, None, None).topic(key, AclOperation.DELETE)
+        if isinstance(key, bytes):
+            return self.topic(key, AclOperation.DELETE)
+        topic = self.topic(key, AclOperation.DESCRIBE)
+        self.check_topic(AclOperation.DELETE, key)
+        return topic
+
     def delete_topic(self, topic: Topic) -> Pending[Topic]:
-        self.check_topic(AclOperation.DELETE, topic.name)
+        self.check_deletion(topic.name)
         return self.broker.topics.delete(topic)
 
     def add_partitions(self, topic: Topic, count: int) -> Pending[Topic]:
@@ -206,8 +245,9 @@ class Resources:
         return self.broker.transactional_writes
 
     def producer_ids(self) -> ProducerIds:
-        """For producers without transactions."""
-        self.check_cluster(AclOperation.IDEMPOTENT_WRITE)
+        """For producers without transactions: who may write to a topic needs no more to be one."""
+        if not self.may_cluster(AclOperation.IDEMPOTENT_WRITE) and not self.may_any_topic(AclOperation.WRITE):
+            raise _refusal(AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER)
         return self.broker.producer_ids
 
     # configs and the cluster
@@ -229,6 +269,12 @@ class Resources:
             return self.broker.topics.names()
         return self.broker.dynamic_configs.names(type_)
 
+    def acls(self, operation: AclOperation) -> AclStore:
+        self.check_cluster(operation)
+        if self.broker.authorizer is None:
+            raise ApiError(ErrorCode.SECURITY_DISABLED, "No authorizer is configured.")
+        return self.broker.authorizer.acls
+
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)
         return self.broker.features
@@ -236,3 +282,9 @@ class Resources:
     def catalog(self, operation: AclOperation) -> Catalog:
         self.check_cluster(operation)
         return self.broker.catalog
+
+
+def _refusal(operation: AclOperation, resource_type: AclResourceType) -> ApiError:
+    """It does not name the resource: a topic's name is not told to who has only its id."""
+    what = resource_type.name.lower().replace("_", " ")
+    return ApiError(_REFUSED[resource_type], f"{operation.name} is not allowed on this {what}.")

@@ -32,6 +32,22 @@ class Requests:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.gate: Gate | None = None
+        self._with_lanes: set[Session] = set()  # whose lanes end when the authorizer's mind changes
+        if broker.authorizer is not None:
+            broker.authorizer.acls.on_change(self._end_lanes)
+
+    def lanes_begin(self, session: Session) -> None:
+        """It remembers requests that were allowed."""
+        if self.broker.authorizer is not None:
+            self._with_lanes.add(session)
+
+    def session_ends(self, session: Session) -> None:
+        self._with_lanes.discard(session)
+
+    def _end_lanes(self) -> None:
+        for session in self._with_lanes:
+            session.end_lanes()
+        self._with_lanes.clear()
 
 
 class Session(Peer):
@@ -79,6 +95,11 @@ class Session(Peer):
     def end(self) -> None:
         """No more requests come."""
         self._lanes = None
+        self._requests.session_ends(self)
+
+    def end_lanes(self) -> None:
+        """What the caller was allowed may be refused now."""
+        self._lanes = None
 
     def _pass(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
         lanes = None
@@ -114,6 +135,7 @@ class Session(Peer):
         assert request.endpoint.lanes is not None
         if self._lanes is None:
             self._lanes = {}
+            self._requests.lanes_begin(self)
         lanes = self._lanes[request.context.api_key] = request.endpoint.lanes(self._requests.broker)
         return lanes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from kbroker.security.acl_store import AclStore
     from kbroker.security.acls import AclOperation, AclResourceType
     from kbroker.security.principal import Principal
 
@@ -19,6 +20,13 @@ class Caller(Protocol):
 
 
 class Authorizer(Protocol):
+    @property
+    def acls(self) -> AclStore:
+        """What it decides by."""
+
     def authorize(
         self, caller: Caller, operation: AclOperation, resource_type: AclResourceType, name: str
+    ) -> bool: ...
+    def authorize_by_resource_type(
+        self, caller: Caller, operation: AclOperation, resource_type: AclResourceType
     ) -> bool: ...

@@ -51,11 +51,15 @@ def _too_many(partitions: int) -> ApiError | None:
     )
 
 
+def check_not_metadata(name: str) -> None:
+    """Nobody may create it, whatever else they may do."""
+    if name == _METADATA_TOPIC:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"The name '{name}' is reserved.")
+
+
 def check_new_topic(broker: Broker, new: NewTopic) -> CheckedTopic:
     """The topic as it would be created. Raises ApiError if it may not be."""
     check_name(new.name)
-    if new.name == _METADATA_TOPIC:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"The name '{new.name}' is reserved.")
     if new.name in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The name '{new.name}' is reserved.")
     broker.topics.check_new(new.name)

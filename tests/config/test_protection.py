@@ -17,9 +17,7 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 from .conftest import FakeBroker, catalog_with
 
 PROMISES = {
-    "allow.everyone.if.no.acl.found": "true",
     "alter.config.policy.class.name": "org.example.Policy",
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "client.quota.callback.class": "org.example.Quotas",
     "connections.max.reauth.ms": "3600000",
     "create.topic.policy.class.name": "org.example.Policy",
@@ -40,7 +38,6 @@ PROMISES = {
     "ssl.keystore.location": "/etc/broker.jks",
     "ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----",
     "ssl.truststore.location": "/etc/clients.jks",
-    "super.users": "User:admin",
 }
 PROTECTIVE = {name: definition for name, definition in BROKER_CONFIGS.items() if definition.protects}
 
@@ -66,8 +63,8 @@ def test_a_promise_that_is_not_kept_is_refused_in_one_line_that_says_what_to_do(
 
 
 def test_all_of_them_are_named_at_once(tmp_path):
-    text = "super.users=User:admin\nauthorizer.class.name=a.B\nnum.io.threads=2\n"
-    assert refusal_of(tmp_path, text).startswith("authorizer.class.name, super.users: ")
+    text = "ssl.client.auth=required\nprincipal.builder.class=a.B\nnum.io.threads=2\n"
+    assert refusal_of(tmp_path, text).startswith("principal.builder.class, ssl.client.auth: ")
 
 
 @pytest.mark.parametrize("definition", PROTECTIVE.values(), ids=lambda definition: definition.name)
@@ -76,10 +73,24 @@ def test_a_setting_at_its_default_promises_nothing(definition):
     assert Settings.load(flags={definition.name: text or ""}).static == {definition.name: text or ""}
 
 
+@pytest.mark.parametrize("name", ["org.example.Authorizer", "kafka.security.authorizer.AclAuthorizer"])
+def test_an_authorizer_that_kbroker_is_not_is_refused(tmp_path, name):
+    assert f'authorizer.class.name: "{name}" is none of kbroker, ' in refusal_of(
+        tmp_path, f"authorizer.class.name={name}\n"
+    )
+
+
+@pytest.mark.parametrize("users", ["admin", "User:admin;:x", "User:"])
+def test_super_users_that_are_no_principals_are_refused(tmp_path, users):
+    assert "super.users: " in refusal_of(tmp_path, f"super.users={users}\n")
+
+
 def test_a_stronger_layer_may_take_a_promise_back(tmp_path):
     path = tmp_path / "server.properties"
-    path.write_text("authorizer.class.name=a.B\n")
-    assert Settings.load(path, flags={"authorizer.class.name": ""})["authorizer.class.name"] == ""
+    path.write_text("principal.builder.class=a.B\n")
+    default = PROTECTIVE["principal.builder.class"].default
+    flags = {"principal.builder.class": str(default)}
+    assert Settings.load(path, flags=flags)["principal.builder.class"] == default
 
 
 @pytest.mark.parametrize(
@@ -124,11 +135,11 @@ def test_a_promise_stored_earlier_is_told_and_stands_in_nobodys_way(caplog):
 
 def test_the_broker_does_not_start_with_a_promise_that_it_does_not_keep(tmp_path):
     path = tmp_path / "server.properties"
-    path.write_text("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
+    path.write_text("principal.builder.class=org.example.Principals\n")
     command = [sys.executable, "-m", "kbroker", "serve", "--port", "0", "--in-memory", "--config", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        "kbroker: authorizer.class.name: kbroker does not protect in this way; to run without, remove it\n"
+        "kbroker: principal.builder.class: kbroker does not protect in this way; to run without, remove it\n"
     )

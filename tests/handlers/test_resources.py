@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kbroker.catalog.memory import MemoryCatalog
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.message import schema_of
@@ -28,6 +29,7 @@ from kbroker.protocol.messages.produce import PartitionProduceData, ProduceReque
 from kbroker.protocol.types import Array
 from kbroker.requests.apis import APIS, Api
 from kbroker.requests.resources import Resources
+from kbroker.security.acl_store import AclStore
 from kbroker.security.acls import AclOperation, AclResourceType
 from kbroker.security.authorizer import Caller
 from tests.protocol.sample_messages import full
@@ -84,6 +86,8 @@ def test_nothing_is_reached_past_the_resources(room: str) -> None:
 class NobodyMay:
     """An authorizer that refuses everything, and remembers what it was asked."""
 
+    acls = AclStore(MemoryCatalog(), ())
+
     def __init__(self) -> None:
         self.asked: list[tuple[str, AclOperation, AclResourceType, str]] = []
 
@@ -91,6 +95,11 @@ class NobodyMay:
         self, caller: Caller, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> bool:
         self.asked.append((str(caller.principal), operation, resource_type, name))
+        return False
+
+    def authorize_by_resource_type(
+        self, caller: Caller, operation: AclOperation, resource_type: AclResourceType
+    ) -> bool:
         return False
 
 

@@ -12,6 +12,7 @@ from kbroker.protocol.types import STRING, UUID, Array
 
 _NAMES = ("topic", "name", "topic_name", "resource_name")
 _GROUPS = ("group_id", "group", "key")
+_WORDS_OF_ACLS = ("resource_type", "resource_type_filter", "operation", "permission_type")
 
 
 class Filler:
@@ -77,6 +78,8 @@ class Filler:
                 continue
             if field.type is STRING and field.name in _NAMES:
                 setattr(message, field.name, self.topic)
+            elif field.name in _WORDS_OF_ACLS and hasattr(message, "permission_type"):
+                setattr(message, field.name, 2)  # there is no answer to UNKNOWN
             elif field.type is STRING and field.name in _GROUPS:
                 setattr(message, field.name, self.group)
             elif field.type is UUID and field.name == "topic_id":

@@ -19,7 +19,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, PartitionEpochs
@@ -170,6 +170,11 @@ class ConsumerGroup:
         self.remove(old.member_id)
         self.target[new.member_id] = target
         self.put(new)
+
+    def restrict_regex(self, regex: str, may_see: Callable[[str], bool]) -> None:
+        """A regular expression finds what the member may see who brings it first."""
+        if self.subscriptions.restrict(regex, may_see):
+            self.metadata_refresh_requested = True
 
     def bump_epoch(self, now_ms: int) -> None:
         self.group_epoch += 1

@@ -97,6 +97,8 @@ class ConsumerGroups:
         updated = brought_up_to_date(member, request)
         if updated.subscribed_topic_regex and updated.subscribed_topic_regex != member.subscribed_topic_regex:
             validate_regex(updated.subscribed_topic_regex)
+        if request.may_see is not None and updated.subscribed_topic_regex:
+            group.restrict_regex(updated.subscribed_topic_regex, request.may_see)
 
         # Nothing is refused from here on.
         if replaced is not None:

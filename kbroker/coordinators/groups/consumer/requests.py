@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kbroker.coordinators.groups.consumer.member import (
@@ -32,6 +32,8 @@ class HeartbeatRequest:
     client_host: str = ""
     brings_member_id: bool = True
     """ConsumerGroupHeartbeat 1 and up: the client makes its member id."""
+    may_see: Callable[[str], bool] | None = None
+    """Of a topic's name: whether a regular expression of this client may find it. None: it finds them all."""
 
     @property
     def is_full(self) -> bool:

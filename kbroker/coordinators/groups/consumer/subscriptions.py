@@ -2,13 +2,14 @@
 
 Invariants: `_names` and `_regexes` count the members that subscribe to each name and to each expression;
 `_resolved` holds the matching topics of exactly the expressions in `_regexes`. A new expression is resolved
-when it comes, and kept up to date topic by topic (`topic_created`, `topic_deleted`).
+when it comes, and kept up to date topic by topic (`topic_created`, `topic_deleted`). One in `_may_see` finds
+only what that lets it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.consumer.topic_regex import matching_topics
@@ -16,13 +17,14 @@ from kbroker.coordinators.groups.environment import TopicView
 
 
 class Subscriptions:
-    __slots__ = ("_names", "_regexes", "_resolved", "_topics")
+    __slots__ = ("_may_see", "_names", "_regexes", "_resolved", "_topics")
 
     def __init__(self, topics: TopicView) -> None:
         self._topics = topics
         self._names: dict[str, int] = {}
         self._regexes: dict[str, int] = {}
         self._resolved: dict[str, frozenset[str]] = {}
+        self._may_see: dict[str, Callable[[str], bool]] = {}
 
     def update(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
         """Count `new` in place of `old`."""
@@ -39,18 +41,36 @@ class Subscriptions:
             if new_regex:
                 _count(self._regexes, new_regex, 1)
                 if new_regex not in self._resolved:
-                    self._resolved[new_regex] = matching_topics(new_regex, self._topics.names())
+                    self._resolved[new_regex] = self._found(new_regex, self._topics.names())
             if old_regex:
                 _count(self._regexes, old_regex, -1)
                 if old_regex not in self._regexes:
                     del self._resolved[old_regex]
+                    self._may_see.pop(old_regex, None)
+
+    def restrict(self, regex: str, may_see: Callable[[str], bool]) -> bool:
+        """From now on the expression finds only such topics; whether it found others."""
+        if regex in self._may_see:
+            return False
+        self._may_see[regex] = may_see
+        topics = self._resolved.get(regex, _NO_NAMES)
+        seen = frozenset(filter(may_see, topics))
+        if seen == topics:
+            return False
+        self._resolved[regex] = seen
+        return True
+
+    def _found(self, regex: str, topics: Iterable[str]) -> frozenset[str]:
+        found = matching_topics(regex, topics)
+        may_see = self._may_see.get(regex)
+        return found if may_see is None else frozenset(filter(may_see, found))
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._names or any(topic in topics for topics in self._resolved.values())
 
     def topic_created(self, topic: str) -> None:
         for regex, topics in self._resolved.items():
-            if matching_topics(regex, (topic,)):
+            if self._found(regex, (topic,)):
                 self._resolved[regex] = topics | {topic}
 
     def topic_deleted(self, topic: str) -> None:

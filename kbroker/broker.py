@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.scheduler import Scheduler
+    from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
@@ -70,6 +71,7 @@ class Broker:
         self.budget = budget
         self.clock = clock
         self.authorizer: Authorizer | None = None
+        self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
@@ -97,6 +99,13 @@ class Broker:
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
         self._restore_missing()
+
+    def _open_audit(self) -> AuditLog | None:
+        if not self.settings["kbroker.audit.log.file"]:
+            return None
+        from kbroker.security.audit import open_audit
+
+        return open_audit(self.settings, self.worker, self.scheduler, self.clock)
 
     # coordinators: where nothing is stored for them, they come to be with their first request
 

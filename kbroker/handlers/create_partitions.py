@@ -16,6 +16,7 @@ from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kbroker.requests.resources import Resources
 
 Result = CreatePartitionsTopicResult | Pending[CreatePartitionsTopicResult]
+
+TRAITS = Traits(refuses_mutations_since=3)
 
 
 def handle(

@@ -23,6 +23,7 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.requests.traits import Traits
 from kbroker.topics.creation import NewTopic, count_problem
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
     from kbroker.topics.registry import Topic
+
+TRAITS = Traits(refuses_mutations_since=6)
 
 
 def handle(

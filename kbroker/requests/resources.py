@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
+    from kbroker.quotas.table import QuotaTable
+    from kbroker.quotas.throttling import RequestThrottle
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
@@ -151,19 +153,35 @@ class Resources:
 
     def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
         self.check_creation(new.name)
+        self.count_mutations(new.partitions)
         return self.broker.create_topic(new)
 
     def auto_create_topic(self, name: str) -> Pending[Topic]:
         self.check_creation(name)
+        throttle = self._throttle
+        if throttle is not None and not throttle.may_mutate(self.broker.settings["num.partitions"]):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return self.broker.auto_create(name)
 
     def delete_topic(self, topic: Topic) -> Pending[Topic]:
         self.check_topic(AclOperation.DELETE, topic.name)
+        self.count_mutations(topic.partitions)
         return self.broker.topics.delete(topic)
 
     def add_partitions(self, topic: Topic, count: int) -> Pending[Topic]:
         self.check_topic(AclOperation.ALTER, topic.name)
+        self.count_mutations(count - topic.partitions)
         return self.broker.topics.add_partitions(topic, count)
+
+    def count_mutations(self, partitions: int) -> None:
+        """So many partitions come or go. Raises ApiError if the caller's quota does not allow it."""
+        throttle = self._throttle
+        if throttle is not None:
+            throttle.mutate(partitions)
+
+    @property
+    def _throttle(self) -> RequestThrottle | None:
+        return None if self._caller is None else self._caller.throttle
 
     # groups
 
@@ -228,6 +246,10 @@ class Resources:
         if type_ is ResourceType.TOPIC:
             return self.broker.topics.names()
         return self.broker.dynamic_configs.names(type_)
+
+    def quotas(self, operation: AclOperation) -> QuotaTable:
+        self.check_cluster(operation)
+        return self.broker.quotas
 
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)

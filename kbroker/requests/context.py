@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.requests.apis import BY_KEY
 from kbroker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class RequestContext:
     def principal(self) -> Principal:
         """Who asks."""
         return self.peer.principal
+
+    @property
+    def api_name(self) -> str:
+        return BY_KEY[self.api_key].name
 
     @property
     def listener(self) -> str:

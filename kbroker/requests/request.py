@@ -67,16 +67,20 @@ class Request:
         """The handler's answer: a response, a Pending of one, or None for no answer."""
         try:
             answer = self.endpoint.handle(broker, self.body, self.context)
-            if type(answer) is not GeneratorType:
-                return answer
-            self._in_turns = True
-            if self.context.throttle is not None:
-                answer = timed(answer, self.context.throttle)
-            return broker.long_requests.run(answer)
+            if type(answer) is GeneratorType:
+                self._in_turns = True
+                if self.context.throttle is not None:
+                    answer = timed(answer, self.context.throttle)
+                answer = broker.long_requests.run(answer)
         except BadRequest:
             raise
         except Exception as error:
-            return self.failed(error)
+            answer = self.failed(error)
+        if broker.audit is not None:
+            from kbroker.requests.admin_changes import audited
+
+            answer = audited(broker.audit, self.context, self.body, answer)
+        return answer
 
     def failed(self, error: BaseException) -> Any:
         """The response to a request whose handler raised."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kbroker.pending import Pending
     from kbroker.quotas.table import QuotaTable
     from kbroker.quotas.throttling import RequestThrottle
+    from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
@@ -63,7 +64,22 @@ class Resources:
 
     def check(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
         if self._authorizer is not None and not self.may(operation, resource_type, name):
+            self.tell_refusal(operation, resource_type, name)
             raise ApiError(_REFUSED[resource_type])
+
+    def tell_refusal(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
+        """Let the audit log know that the caller is told no."""
+        audit, caller = self.broker.audit, self._caller
+        if audit is None or caller is None:
+            return
+        audit.refusal(
+            principal=caller.principal,
+            address=caller.peer_host,
+            api=caller.api_name,
+            operation=operation,
+            resource_type=resource_type,
+            resource=name,
+        )
 
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
@@ -161,7 +177,11 @@ class Resources:
         throttle = self._throttle
         if throttle is not None and not throttle.may_mutate(self.broker.settings["num.partitions"]):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return self.broker.auto_create(name)
+        creation = self.broker.auto_create(name)
+        audit, caller = self.broker.audit, self._caller
+        if audit is not None and caller is not None:
+            creation.then(lambda created: _tell_creation(audit, caller, name, created))
+        return creation
 
     def delete_topic(self, topic: Topic) -> Pending[Topic]:
         self.check_topic(AclOperation.DELETE, topic.name)
@@ -258,3 +278,14 @@ class Resources:
     def catalog(self, operation: AclOperation) -> Catalog:
         self.check_cluster(operation)
         return self.broker.catalog
+
+
+def _tell_creation(audit: AuditLog, caller: Caller, name: str, created: Pending[Topic]) -> None:
+    audit.change(
+        principal=caller.principal,
+        address=caller.peer_host,
+        api=caller.api_name,
+        resource_type=AclResourceType.TOPIC.name,
+        resource=name,
+        outcome="success" if created.succeeded else "failure",
+    )

@@ -18,6 +18,10 @@ class Caller(Protocol):
     @property
     def peer_host(self) -> str: ...
     @property
+    def api_name(self) -> str:
+        """What they ask with."""
+
+    @property
     def throttle(self) -> RequestThrottle | None:
         """What its request uses of its quotas; None: it has none."""
 

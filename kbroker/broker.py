@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.errors import CatalogError, CatalogFull, FactConflict
-from kbroker.catalog.rows import CLUSTER_ID, TOPIC, UNCLEAN_STARTS, ConfigRow
+from kbroker.catalog.rows import CLUSTER_ID, QUOTAS, TOPIC, UNCLEAN_STARTS, ConfigRow
 from kbroker.cluster.features import Features
 from kbroker.cluster.single_node import SingleNode
+from kbroker.config.definition import MAX_INT
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.quotas.connection_rates import ConnectionRates
+    from kbroker.quotas.table import QuotaTable
+    from kbroker.quotas.throttling import Throttling
     from kbroker.scheduler import Scheduler
+    from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
@@ -70,6 +75,7 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
+        self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
         self.authorizer = self._open_authorizer(stored.entries)
@@ -83,6 +89,13 @@ class Broker:
         self.topics.on_change(self._topic_changed)
         self.dynamic_configs = DynamicConfigs(settings, catalog, stored.configs, self.topics)
         self.dynamic_configs.on_change(self._configs_changed)
+        self.throttling: Throttling | None = None  # while there are quotas of users or client ids
+        self.connection_rates: ConnectionRates | None = None  # while new connections may come only so fast
+        self._connection_rates: ConnectionRates | None = None  # even while none is in force
+        self._quota_rows = [(row.key, row.value) for row in stored.entries if row.table == QUOTAS]
+        if self._quota_rows:
+            _ = self.quotas
+        self.limit_connections()
         self.telemetry = open_telemetry(self)
         self.producer_ids = ProducerIds(catalog)
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
@@ -99,6 +112,13 @@ class Broker:
         self._report_strangers()
         self._restore_missing()
 
+    def _open_audit(self) -> AuditLog | None:
+        if not self.settings["kbroker.audit.log.file"]:
+            return None
+        from kbroker.security.audit import open_audit
+
+        return open_audit(self.settings, self.worker, self.scheduler, self.clock)
+
     # coordinators: where nothing is stored for them, they come to be with their first request
 
     @cached_property
@@ -112,6 +132,32 @@ class Broker:
         from kbroker.transactions.opening import open_transactions
 
         return open_transactions(self)
+
+    # quotas
+
+    @cached_property
+    def quotas(self) -> QuotaTable:
+        from kbroker.quotas.opening import open_quotas
+
+        return open_quotas(self, self._quota_rows)
+
+    def limit_connections(self) -> None:
+        """Rates of new connections were set or altered."""
+        if "quotas" not in self.__dict__ and self._connection_rates is None and not self._rates_are_set():
+            return
+        from kbroker.quotas.opening import connection_rates_in_force, open_connection_rates
+
+        if self._connection_rates is None:
+            self._connection_rates = open_connection_rates(self.settings)
+        self.connection_rates = connection_rates_in_force(
+            self._connection_rates, self.settings, self.__dict__.get("quotas")
+        )
+
+    def _rates_are_set(self) -> bool:
+        name = "max.connection.creation.rate"
+        return any(
+            self.settings.of_listener(listener.name, name) < MAX_INT for listener in self.settings.listeners
+        )
 
     # partitions
 
@@ -188,6 +234,7 @@ class Broker:
                 self._reconfigure(topic)
         elif resource_type is ResourceType.BROKER:  # the defaults of topics may be among them
             self.logs.reconfigure(directory_config(self.settings))
+            self.limit_connections()
             for topic in self.topics:
                 self._reconfigure(topic)
 

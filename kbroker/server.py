@@ -241,6 +241,8 @@ class Server:
             if timer is not None:
                 timer.cancel()
         self.broker.close()
+        if self.broker.audit is not None:
+            await settled(self.broker.audit.close())
         await self._loop.run_in_executor(None, self._catalog.close)
         self._logs.close()
         self._worker.stop()

@@ -12,6 +12,9 @@ CLUSTER_ID = "cluster.id"
 UNCLEAN_STARTS = "unclean.starts"
 FEATURES = "features"
 
+# Tables of entries:
+QUOTAS = "quotas"
+
 ConfigRow = tuple[int, str, str, str]
 """Resource type, resource name, config name, value."""
 

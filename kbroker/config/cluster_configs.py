@@ -1,4 +1,4 @@
-"""How a Kafka cluster is tuned: quorum, replication, quotas, tiered storage, metrics. Accepted, no more."""
+"""How a Kafka cluster is tuned: quorum, replication, quotas, tiered storage, metrics. Most only accepted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kbroker.config.definition import (
     STRING,
     Update,
     accepted,
+    honoured,
     protective,
 )
 from kbroker.config.validators import ListOf, NonEmpty, Range
@@ -64,9 +65,9 @@ CLUSTER_CONFIGS = (
         "Pause before a quorum request is sent again.", _FROM_0),
     accepted("controller.quorum.voters", LIST, (),
         "The controllers, as id@host:port."),
-    accepted("controller.quota.window.num", INT, 11,
+    honoured("controller.quota.window.num", INT, 11,
         "Samples of the quota on controller mutations.", _FROM_1),
-    accepted("controller.quota.window.size.seconds", INT, 1,
+    honoured("controller.quota.window.size.seconds", INT, 1,
         "Length of such a sample.", _FROM_1),
     accepted("controller.socket.timeout.ms", INT, 30_000,
         "Socket timeout towards the controller."),
@@ -116,9 +117,9 @@ CLUSTER_CONFIGS = (
         "Threads that move replicas between directories."),
     accepted("num.replica.fetchers", INT, 1,
         "Threads that fetch from each other broker.", _FROM_1, Update.CLUSTER_WIDE),
-    accepted("quota.window.num", INT, 11,
+    honoured("quota.window.num", INT, 11,
         "Samples of client quotas.", _FROM_1),
-    accepted("quota.window.size.seconds", INT, 1,
+    honoured("quota.window.size.seconds", INT, 1,
         "Length of such a sample.", _FROM_1),
     accepted("remote.fetch.max.wait.ms", INT, 500,
         "How long a fetch may wait for remote storage.", _FROM_1, Update.CLUSTER_WIDE),

@@ -15,7 +15,6 @@ from kbroker.config.definition import (
     Update,
     accepted,
     honoured,
-    protective,
 )
 from kbroker.config.validators import ListOf, OneOf, Range
 from kbroker.storage.config import DirectoryConfig, LogConfig
@@ -60,6 +59,12 @@ SERVER_CONFIGS = (
         "Waiting share fetches between two purges in Kafka."),
     accepted("inter.broker.listener.name", STRING, None,
         "Listener that Kafka's brokers use among themselves."),
+    honoured("kbroker.audit.log.backups", INT, 10,
+        "Older files of the audit log that are kept.", _FROM_0),
+    honoured("kbroker.audit.log.file", STRING, None,
+        "File of the audit log: logins, refusals and changes, as JSON lines. Unset: there is none."),
+    honoured("kbroker.audit.log.max.bytes", LONG, 100 << 20,
+        "Size at which the audit log begins a new file.", Range(1024)),
     honoured("kbroker.cluster.id", STRING, None,
         "The cluster id to take at the first start, instead of a random one."),
     honoured("kbroker.fsync", BOOLEAN, False,
@@ -82,8 +87,9 @@ SERVER_CONFIGS = (
     honoured("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",),
         "Where the broker listens: name://host:port, several separated by commas. Port 0 picks a free one.",
         ListOf(allow_empty=False)),
-    protective("max.connection.creation.rate", INT, MAX_INT,
-        "New connections per second that Kafka allows.", _FROM_0, Update.CLUSTER_WIDE),
+    honoured("max.connection.creation.rate", INT, MAX_INT,
+        "New connections per second; more have to wait. A listener may have a rate of its own.",
+        _FROM_0, Update.CLUSTER_WIDE),
     honoured("max.connections", INT, MAX_INT,
         "Connections open at once; the next one is closed.", _FROM_0, Update.CLUSTER_WIDE),
     honoured("max.connections.per.ip", INT, MAX_INT,

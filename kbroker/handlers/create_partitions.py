@@ -16,6 +16,7 @@ from kbroker.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kbroker.requests.resources import Resources
 
 Result = CreatePartitionsTopicResult | Pending[CreatePartitionsTopicResult]
+
+TRAITS = Traits(refuses_mutations_since=3)
 
 
 def handle(
@@ -47,7 +50,8 @@ def _grow(resources: Resources, asked: CreatePartitionsTopic, *, validate_only: 
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     if validate_only:
-        validate_partitions(resources, name, asked.count, assignments)
+        topic = validate_partitions(resources, name, asked.count, assignments)
+        resources.count_mutations(asked.count - topic.partitions)  # as if they were created, as in Kafka
         return _result(name, None)
     growing = add_partitions(resources, name, asked.count, assignments)
     return mapped(growing, lambda _: _result(name, None), otherwise=lambda error: _result(name, error))

@@ -23,6 +23,7 @@ from kbroker.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.requests.traits import Traits
 from kbroker.security.acls import AclOperation
 from kbroker.topics.creation import NewTopic, count_problem
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
     from kbroker.topics.registry import Topic
+
+TRAITS = Traits(refuses_mutations_since=6)
 
 
 def handle(

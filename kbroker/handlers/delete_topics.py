@@ -18,6 +18,7 @@ from kbroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kbroker.requests.long_requests import Steps
+from kbroker.requests.traits import Traits
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _FIRST_BY_ID = 6
 _FIRST_WITH_DISABLED = 3
 
 Result = DeletableTopicResult | Pending[DeletableTopicResult]
+
+TRAITS = Traits(refuses_mutations_since=5)
 
 
 def handle(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
+_ANSWER_BYTES, _PARTITION_BYTES = 50, 60  # of an answer and of each partition in it, besides records
 _FIRST_WITH_BATCHES = 4  # of format 2
 _NOT_LOOKED_INTO = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -57,17 +58,43 @@ def handle(
         reads = [_not_a_replica(each, code) for each in fetch.partitions]
         return _response(broker, fetch, reads, context, committed=False)
     committed = request.isolation_level == _READ_COMMITTED
+    max_bytes = min(request.max_bytes, broker.settings["fetch.max.bytes"])
+    if context.throttle is not None:
+        # What is more than the quota allows in its windows could never go out.
+        most = context.throttle.most_fetch_bytes - _ANSWER_BYTES - _PARTITION_BYTES * len(fetch.partitions)
+        max_bytes = min(max_bytes, max(most, 1))
     fetching = Fetching(
         broker.resources(context),
         fetch.partitions,
-        min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, broker.settings["fetch.max.bytes"]),
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         max_wait_ms=request.max_wait_ms,
         committed=committed,
         hard_limit=version < 3,
         sendable=version >= _FIRST_WITH_BATCHES,
     )
-    return mapped(fetching.start(), lambda reads: _response(broker, fetch, reads, context, committed))
+    return mapped(fetching.start(), lambda reads: _answer(broker, fetch, reads, context, committed))
+
+
+def _answer(
+    broker: Broker,
+    fetch: Fetch,
+    reads: list[PartitionRead[FetchedPartition]],
+    context: RequestContext,
+    committed: bool,
+) -> FetchResponse:
+    """What was read; nothing, if that is more than a quota allows: the client asks again after its wait."""
+    if context.throttle is not None and not context.throttle.fetched(_size_bytes(reads)):
+        broker.fetch_sessions.throttled(fetch)
+        return FetchResponse(session_id=fetch.session_id if fetch.incremental else 0)
+    return _response(broker, fetch, reads, context, committed)
+
+
+def _size_bytes(reads: list[PartitionRead[FetchedPartition]]) -> int:
+    """About what the answer takes."""
+    return _ANSWER_BYTES + sum(
+        _PARTITION_BYTES + (0 if read.slice is None else read.slice.size_bytes) for read in reads
+    )
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:

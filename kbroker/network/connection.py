@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kbroker.network.budget import Budget
     from kbroker.network.connections import Connections
     from kbroker.network.frame_buffers import FrameBuffers
+    from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.requests.session import Requests
 
 logger = logging.getLogger("kbroker.connection")
@@ -99,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame_buffer",
         "_frame_size",
         "_host",
+        "_muted_until",
         "_on_drained",
         "_out",
         "_out_bytes",
@@ -110,6 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         "_session",
         "_slots",
         "_transport",
+        "_unmute",
         "_unreserve",
         "_unsent_bytes",
         "_yielded",
@@ -143,6 +146,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reserved_write = 0
         self._unsent_bytes = 0
         self._unreserve: Callable[[], None] | None = None  # withdraws a wait for the budget
+        self._unmute: Callable[[], None] | None = None  # cancels the end of a wait for a quota
+        self._muted_until = 0
         self._closed = False
         self._draining = False
         self._ended = False  # nothing more comes from the peer
@@ -157,10 +162,13 @@ class Connection(asyncio.BufferedProtocol):
         local = _address(transport.get_extra_info("sockname"))
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
         self._session = Session(self._host.requests, self.listener, local, peer)
+        self._session.mute = self.mute
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
         if refusal is not None:
             self._refuse(refusal)
+        elif (rates := self._host.requests.broker.connection_rates) is not None:
+            self._wait_for_turn(rates)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:
@@ -224,6 +232,8 @@ class Connection(asyncio.BufferedProtocol):
         self._take_backlog()
         if self._unreserve is not None:
             self._unreserve()
+        if self._unmute is not None:
+            self._unmute()
         self._release_read()
         self._release_write()
         self._host.connections.forget(self)
@@ -305,6 +315,7 @@ class Connection(asyncio.BufferedProtocol):
             and not self._host.paused
             and not self._draining
             and not self._yielded
+            and self._unmute is None
             and len(self._slots) < _MAX_OVERLAPPING
         )
 
@@ -395,13 +406,46 @@ class Connection(asyncio.BufferedProtocol):
                 frame[: self._filled] = self._frame[: self._filled]
             self._return_frame_buffer()
             self._frame, self._frame_buffer = frame, buffer
-            if waits:
+            if waits and self._unmute is None:
                 self._transport.resume_reading()
 
         self._unreserve = self._host.budget.reserve(capacity - self._reserved_read, granted, frame=self)
         if self._unreserve is not None:
             waits = True
             self._transport.pause_reading()
+
+    # quotas
+
+    def mute(self, wait_ms: int) -> None:
+        """Read nothing and execute nothing for so long; answers go out (KIP-219)."""
+        until = self._host.now_ms() + wait_ms
+        if self._closed or self._draining:
+            return
+        if self._unmute is not None:
+            if until <= self._muted_until:
+                return
+            self._unmute()
+        self._muted_until = until
+        self._unmute = self._host.requests.broker.scheduler.after(wait_ms, self._unmuted)
+        self._transport.pause_reading()
+
+    def _unmuted(self) -> None:
+        self._unmute = None
+        if self._backlog is None and self._unreserve is None and not self._ended and not self._draining:
+            self._transport.resume_reading()
+        self._advance()
+
+    def _wait_for_turn(self, rates: ConnectionRates) -> None:
+        """New connections come faster than they may: this one waits, and may have to go then."""
+        wait_ms, stays = rates.arrive(self.listener, self.peer_host, self.last_active)
+        if wait_ms:
+            self.mute(wait_ms)
+        if not stays:
+            if self._unmute is None:
+                self.abort()
+                return
+            self._unmute()
+            self._unmute = self._host.requests.broker.scheduler.after(wait_ms, self.abort)
 
     # executing
 

@@ -29,6 +29,7 @@ def validate_topic(resources: Resources, new: NewTopic) -> Topic:
     check_not_metadata(new.name)
     resources.check_creation(new.name)
     checked = check_new_topic(resources.broker, new)
+    resources.count_mutations(checked.partitions)  # as if it were created, as in Kafka
     epoch_base = resources.broker.cluster.first_leader_epoch_base()
     return Topic(checked.name, new_topic_id(), checked.partitions, epoch_base, checked.configs)
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kbroker.requests.apis import BY_KEY
 from kbroker.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from kbroker.quotas.throttling import RequestThrottle
 
 
 class Peer:
@@ -19,7 +25,7 @@ class Peer:
 
 
 class RequestContext:
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "now_ms", "peer")
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "now_ms", "peer", "throttle")
 
     def __init__(
         self,
@@ -36,11 +42,16 @@ class RequestContext:
         self.client_id = client_id
         self.now_ms = now_ms
         self.peer = peer
+        self.throttle: RequestThrottle | None = None  # of a client that has quotas
 
     @property
     def principal(self) -> Principal:
         """Who asks."""
         return self.peer.principal
+
+    @property
+    def api_name(self) -> str:
+        return BY_KEY[self.api_key].name
 
     @property
     def listener(self) -> str:

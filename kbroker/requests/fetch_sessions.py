@@ -156,6 +156,11 @@ class FetchSessions:
             return Fetch([], None, incremental=True)
         return Fetch(list(session.partitions.values()), session, incremental=True)
 
+    def throttled(self, fetch: Fetch) -> None:
+        """Its answer did not go out: a session that it would have begun does not exist."""
+        if fetch.session is not None and not fetch.incremental:
+            self._sessions.pop(fetch.session.session_id, None)
+
     def _continue(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> FetchSession:
         session = self._sessions.pop(request.session_id, None)
         if session is None:

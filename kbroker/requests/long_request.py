@@ -10,9 +10,11 @@ from kbroker.requests.answers import BadRequest, Buffers
 from kbroker.requests.endpoint import endpoint_of
 from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.request import Request, largest_answer, parse_in_steps
+from kbroker.requests.throttled import begin, timed
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.quotas.throttling import RequestThrottle
     from kbroker.requests.context import Peer
 
 _DECODED_BYTES = 35  # what a byte of many small entries takes when it is decoded
@@ -22,14 +24,22 @@ _KEY_AND_VERSION = struct.Struct(">hh")
 class LongRequest:
     """The request, as far as it takes to answer it."""
 
-    __slots__ = ("_broker", "_frame", "_now_ms", "_peer", "_request")
+    __slots__ = ("_broker", "_frame", "_now_ms", "_peer", "_request", "_throttle")
 
-    def __init__(self, frame: memoryview, peer: Peer, now_ms: int, broker: Broker) -> None:
+    def __init__(
+        self,
+        frame: memoryview,
+        peer: Peer,
+        now_ms: int,
+        broker: Broker,
+        throttle: RequestThrottle | None = None,
+    ) -> None:
         """``frame``: of its own, not a part of a read buffer."""
         self._frame = frame
         self._peer = peer
         self._now_ms = now_ms
         self._broker = broker
+        self._throttle = throttle
         self._request: Request | None = None
 
     @property
@@ -65,6 +75,8 @@ class LongRequest:
         self._request = request
         answer = yield from _outcome(request, request.run(self._broker))
         if answer is None:
+            if self._throttle is not None:
+                self._throttle.unanswered()
             return []
         if endpoint.traits.long_poll and endpoint.traits.bounded_answer:
             return request.frame(answer)
@@ -77,7 +89,14 @@ class LongRequest:
         return (yield from request.encode_in_steps(answer, largest_answer(self._broker.budget)))
 
     def _parse(self) -> Steps[Request]:
-        return parse_in_steps(self._frame, self._peer, self._now_ms)
+        if self._throttle is None:
+            return parse_in_steps(self._frame, self._peer, self._now_ms)
+        return self._parse_throttled(self._throttle)
+
+    def _parse_throttled(self, throttle: RequestThrottle) -> Steps[Request]:
+        request = yield from timed(parse_in_steps(self._frame, self._peer, self._now_ms), throttle)
+        begin(request, throttle)
+        return request
 
 
 def _outcome(request: Request, answer: Any) -> Steps[Any]:

@@ -22,6 +22,7 @@ from kbroker.requests.context import Peer, RequestContext
 from kbroker.requests.endpoint import Endpoint, endpoint_of
 from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.refusals import refusal
+from kbroker.requests.throttled import answered, timed
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -66,14 +67,20 @@ class Request:
         """The handler's answer: a response, a Pending of one, or None for no answer."""
         try:
             answer = self.endpoint.handle(broker, self.body, self.context)
-            if type(answer) is not GeneratorType:
-                return answer
-            self._in_turns = True
-            return broker.long_requests.run(answer)
+            if type(answer) is GeneratorType:
+                self._in_turns = True
+                if self.context.throttle is not None:
+                    answer = timed(answer, self.context.throttle)
+                answer = broker.long_requests.run(answer)
         except BadRequest:
             raise
         except Exception as error:
-            return self.failed(error)
+            answer = self.failed(error)
+        if broker.audit is not None:
+            from kbroker.requests.admin_changes import audited
+
+            answer = audited(broker.audit, self.context, self.body, answer)
+        return answer
 
     def failed(self, error: BaseException) -> Any:
         """The response to a request whose handler raised."""
@@ -93,6 +100,10 @@ class Request:
 
     def frame(self, response: Any) -> Buffers:
         """The whole response frame, as parts."""
+        throttle = self.context.throttle
+        return self._frame(response) if throttle is None else answered(throttle, response, self._frame)
+
+    def _frame(self, response: Any) -> Buffers:
         start = self._start()
         return self._whole(start, encode(response, self.endpoint.version, start))
 
@@ -104,6 +115,8 @@ class Request:
 
     def frame_in_steps(self, response: Any, broker: Broker) -> Steps[Buffers]:
         """The whole response frame; a large one holds, while it is made, what the largest would take."""
+        if self.context.throttle is not None:
+            self.context.throttle.answer(response)
         start = self._start()
         encoding = encode_in_steps(response, self.endpoint.version, start)
         parts = yield from _below(encoding, _SMALL_ANSWER_BYTES)
@@ -114,6 +127,8 @@ class Request:
 
     def encode_in_steps(self, response: Any, largest: int) -> Steps[Buffers]:
         """The same, where its bytes are reserved already."""
+        if self.context.throttle is not None:
+            self.context.throttle.answer(response)
         start = self._start()
         parts = yield from _below(encode_in_steps(response, self.endpoint.version, start), largest)
         return self._whole(start, parts)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
+    from kbroker.quotas.table import QuotaTable
+    from kbroker.quotas.throttling import RequestThrottle
     from kbroker.security.acl_store import AclStore
+    from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
@@ -64,7 +67,22 @@ class Resources:
 
     def check(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
         if self._authorizer is not None and not self.may(operation, resource_type, name):
+            self.tell_refusal(operation, resource_type, name)
             raise _refusal(operation, resource_type)
+
+    def tell_refusal(self, operation: AclOperation, resource_type: AclResourceType, name: str) -> None:
+        """Let the audit log know that the caller is told no."""
+        audit, caller = self.broker.audit, self._caller
+        if audit is None or caller is None:
+            return
+        audit.refusal(
+            principal=caller.principal,
+            address=caller.peer_host,
+            api=caller.api_name,
+            operation=operation,
+            resource_type=resource_type,
+            resource=name,
+        )
 
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
@@ -180,11 +198,19 @@ class Resources:
 
     def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
         self.check_creation(new.name)
+        self.count_mutations(new.partitions)
         return self.broker.create_topic(new)
 
     def auto_create_topic(self, name: str) -> Pending[Topic]:
         self.check_creation(name)
-        return self.broker.auto_create(name)
+        throttle = self._throttle
+        if throttle is not None and not throttle.may_mutate(self.broker.settings["num.partitions"]):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        creation = self.broker.auto_create(name)
+        audit, caller = self.broker.audit, self._caller
+        if audit is not None and caller is not None:
+            creation.then(lambda created: _tell_creation(audit, caller, name, created))
+        return creation
 
     def topic_to_delete(self, key: TopicKey) -> Topic:
         """Who may see a topic but not delete it learns whether there is one of this name."""
@@ -198,11 +224,23 @@ class Resources:
 
     def delete_topic(self, topic: Topic) -> Pending[Topic]:
         self.check_deletion(topic.name)
+        self.count_mutations(topic.partitions)
         return self.broker.topics.delete(topic)
 
     def add_partitions(self, topic: Topic, count: int) -> Pending[Topic]:
         self.check_topic(AclOperation.ALTER, topic.name)
+        self.count_mutations(count - topic.partitions)
         return self.broker.topics.add_partitions(topic, count)
+
+    def count_mutations(self, partitions: int) -> None:
+        """So many partitions come or go. Raises ApiError if the caller's quota does not allow it."""
+        throttle = self._throttle
+        if throttle is not None:
+            throttle.mutate(partitions)
+
+    @property
+    def _throttle(self) -> RequestThrottle | None:
+        return None if self._caller is None else self._caller.throttle
 
     # groups
 
@@ -275,6 +313,10 @@ class Resources:
             raise ApiError(ErrorCode.SECURITY_DISABLED, "No authorizer is configured.")
         return self.broker.authorizer.acls
 
+    def quotas(self, operation: AclOperation) -> QuotaTable:
+        self.check_cluster(operation)
+        return self.broker.quotas
+
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)
         return self.broker.features
@@ -288,3 +330,14 @@ def _refusal(operation: AclOperation, resource_type: AclResourceType) -> ApiErro
     """It does not name the resource: a topic's name is not told to who has only its id."""
     what = resource_type.name.lower().replace("_", " ")
     return ApiError(_REFUSED[resource_type], f"{operation.name} is not allowed on this {what}.")
+
+
+def _tell_creation(audit: AuditLog, caller: Caller, name: str, created: Pending[Topic]) -> None:
+    audit.change(
+        principal=caller.principal,
+        address=caller.peer_host,
+        api=caller.api_name,
+        resource_type=AclResourceType.TOPIC.name,
+        resource=name,
+        outcome="success" if created.succeeded else "failure",
+    )

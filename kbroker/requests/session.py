@@ -6,6 +6,7 @@ request is applied in `Session.execute` and `Session.execute_run`, by the gate, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kbroker.pending import Pending, mapped
@@ -16,14 +17,19 @@ from kbroker.requests.lanes import NO_RUN, Lanes, Run
 from kbroker.requests.long_request import LongRequest
 from kbroker.requests.long_requests import at_once
 from kbroker.requests.request import Request, parse, parse_in_steps
+from kbroker.requests.throttled import Stopwatch, begin
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.protocol.errors import ErrorCode
+    from kbroker.quotas.throttling import ClientLimits, RequestThrottle, Throttling
     from kbroker.requests.gate import Gate, Verdict
+    from kbroker.security.principal import Principal
 
 _LONG_FRAME_BYTES = 4 * 1024  # from here on a request may take long to decode
 _LENGTH_BYTES = 4
+_CLIENT_ID = 8  # where its length stands in a request
+_NO_CLIENT_ID = b"\xff\xff"
 
 
 class Requests:
@@ -51,7 +57,7 @@ class Requests:
 
 
 class Session(Peer):
-    __slots__ = ("_lanes", "_requests")
+    __slots__ = ("_lanes", "_limits", "_limits_of", "_requests", "mute")
 
     def __init__(
         self, requests: Requests, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]
@@ -59,6 +65,10 @@ class Session(Peer):
         super().__init__(listener, local_address, peer_address)
         self._requests = requests
         self._lanes: dict[int, Lanes] | None = None  # by API key
+        self._limits: ClientLimits | None = None
+        self._limits_of: tuple[int, Principal, bytes] | None = None  # quotas, user and client id as they were
+        self.mute: Callable[[int], None] | None = None
+        """Lets the connection take no more requests for so many milliseconds."""
 
     def execute(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
         """The answer to one request. The frame may be used up to the return of this call only.
@@ -82,6 +92,9 @@ class Session(Peer):
         lanes = self._lanes.get(view[_LENGTH_BYTES + 1])
         if lanes is None:
             return NO_RUN
+        throttling = self._requests.broker.throttling
+        if throttling is not None and self._limits_for(view[_LENGTH_BYTES:], throttling) is not None:
+            return NO_RUN
         gate = self._requests.gate
         if gate is None:
             return lanes.take_run(view, now_ms)
@@ -102,6 +115,9 @@ class Session(Peer):
         self._lanes = None
 
     def _pass(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
+        throttling = self._requests.broker.throttling
+        if throttling is not None and (limits := self._limits_for(frame, throttling)) is not None:
+            return self._pass_throttled(frame, now_ms, throttling, limits)
         lanes = None
         if self._lanes is not None and len(frame) > 1:
             # The low byte of the API key: there are no two APIs that share it, and a lane compares all of it.
@@ -125,9 +141,51 @@ class Session(Peer):
             return Deferred(request, answer, broker)
         return framed(request, answer, broker)
 
-    def _decode_in_turns(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
+    def _limits_for(self, frame: memoryview, throttling: Throttling) -> ClientLimits | None:
+        """The quotas of the client that sent this; None: it has none."""
+        end = _CLIENT_ID + 2
+        client_id = bytes(frame[_CLIENT_ID:end])
+        if len(client_id) == 2 and client_id != _NO_CLIENT_ID:
+            client_id = bytes(frame[end : end + int.from_bytes(client_id)])
+        else:
+            client_id = b""
+        limits_of = (throttling.generation, self.principal, client_id)
+        if limits_of != self._limits_of:
+            self._limits_of = limits_of
+            self._limits = throttling.limits_of(self.principal.name, client_id.decode(errors="replace"))
+        return self._limits
+
+    def _pass_throttled(
+        self, frame: memoryview, now_ms: int, throttling: Throttling, limits: ClientLimits
+    ) -> Buffers | Deferred:
+        """Of a client with quotas: every request is decoded and measured."""
+        from kbroker.quotas.throttling import RequestThrottle
+
         broker = self._requests.broker
-        request = LongRequest(memoryview(bytearray(frame)), self, now_ms, broker)
+        throttle = RequestThrottle(throttling, limits, len(frame), self.mute)
+        watch = Stopwatch()
+        request: Request | None
+        if len(frame) < _LONG_FRAME_BYTES:
+            request = parse(frame, self, now_ms)
+        else:
+            request = at_once(parse_in_steps(frame, self, now_ms))
+            if request is None:
+                return self._decode_in_turns(frame, now_ms, throttle)
+        begin(request, throttle)
+        answer = request.run(broker)
+        throttle.executed(watch.seconds)
+        if answer is None:
+            throttle.unanswered()
+            return []
+        if isinstance(answer, Pending):
+            return Deferred(request, answer, broker)
+        return framed(request, answer, broker)
+
+    def _decode_in_turns(
+        self, frame: memoryview, now_ms: int, throttle: RequestThrottle | None = None
+    ) -> Buffers | Deferred:
+        broker = self._requests.broker
+        request = LongRequest(memoryview(bytearray(frame)), self, now_ms, broker, throttle)
         answer = request.run()
         return Deferred(request, answer, broker) if isinstance(answer, Pending) else answer
 

@@ -19,5 +19,7 @@ class Traits(NamedTuple):
     """The request, or limits of its own, bound the answer: it is encoded in one go."""
     max_request_bytes: int | None = _MOST_BYTES
     """None: socket.request.max.bytes alone bounds it."""
+    refuses_mutations_since: int | None = None
+    """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
     max_decoding_steps: int | None = None
     """For a request whose size is mostly that of its records: so many steps of decoding the rest."""

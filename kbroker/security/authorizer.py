@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from kbroker.quotas.throttling import RequestThrottle
     from kbroker.security.acl_store import AclStore
     from kbroker.security.acls import AclOperation, AclResourceType
     from kbroker.security.principal import Principal
@@ -17,6 +18,13 @@ class Caller(Protocol):
     def principal(self) -> Principal: ...
     @property
     def peer_host(self) -> str: ...
+    @property
+    def api_name(self) -> str:
+        """What they ask with."""
+
+    @property
+    def throttle(self) -> RequestThrottle | None:
+        """What its request uses of its quotas; None: it has none."""
 
 
 class Authorizer(Protocol):

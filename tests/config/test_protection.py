@@ -22,7 +22,6 @@ PROMISES = {
     "connections.max.reauth.ms": "3600000",
     "create.topic.policy.class.name": "org.example.Policy",
     "delegation.token.secret.key": "secret",
-    "max.connection.creation.rate": "0",
     "principal.builder.class": "org.example.Principals",
     "sasl.enabled.mechanisms": "SCRAM-SHA-512",
     "sasl.jaas.config": "org.example.Login required;",

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kbroker.network.budget import Budget
     from kbroker.scheduler import Scheduler
     from kbroker.security.authorizer import Authorizer, Caller
+    from kbroker.security.delegation_tokens import DelegationTokens
+    from kbroker.security.users import Users
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
@@ -72,6 +74,7 @@ class Broker:
         self.authorizer: Authorizer | None = None
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
+        self._entries = stored.entries
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
         self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
         self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
@@ -111,6 +114,24 @@ class Broker:
         from kbroker.transactions.opening import open_transactions
 
         return open_transactions(self)
+
+    # who comes
+
+    def stored_entries(self, table: str) -> dict[str, str]:
+        """Those of a table of the catalog at the start, for the part that owns it."""
+        return {entry.key: entry.value for entry in self._entries if entry.table == table}
+
+    @cached_property
+    def users(self) -> Users:
+        from kbroker.security.users import TABLE, Users
+
+        return Users(self.catalog, self.stored_entries(TABLE))
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        from kbroker.authentication.opening import open_delegation_tokens
+
+        return open_delegation_tokens(self)
 
     # partitions
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kbroker.config.resources import ResourceType
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, AclResourceType
+from kbroker.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
+    from kbroker.requests.context import Peer
     from kbroker.security.authorizer import Authorizer, Caller
+    from kbroker.security.delegation_tokens import DelegationToken, DelegationTokens
+    from kbroker.security.principal import Principal
+    from kbroker.security.users import Users
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
     from kbroker.topics.registry import Topic
@@ -40,6 +45,8 @@ _REFUSED = {
     AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    AclResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    AclResourceType.USER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 
 
@@ -228,6 +235,39 @@ class Resources:
         if type_ is ResourceType.TOPIC:
             return self.broker.topics.names()
         return self.broker.dynamic_configs.names(type_)
+
+    def users(self, operation: AclOperation) -> Users:
+        """The stored SCRAM users."""
+        self.check_cluster(operation)
+        return self.broker.users
+
+    def own_tokens(self, peer: Peer) -> DelegationTokens:
+        """Delegation tokens, of which each belongs to its owner and its renewers.
+
+        For who is logged in, and not by a token.
+        """
+        anonymous = peer.security_protocol == "SSL" and peer.principal == ANONYMOUS
+        if peer.by_token or peer.security_protocol == "PLAINTEXT" or anonymous:
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        return self.broker.delegation_tokens
+
+    def tokens_for(self, peer: Peer, owner: Principal) -> DelegationTokens:
+        """To create one for this owner."""
+        tokens = self.own_tokens(peer)
+        if owner != peer.principal and not self.may(
+            AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)
+        ):
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+        return tokens
+
+    def visible_tokens(self, peer: Peer) -> list[DelegationToken]:
+        return [
+            token
+            for token in self.own_tokens(peer).all()
+            if token.belongs_to(peer.principal)
+            or self.may(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id)
+            or self.may(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, str(token.owner))
+        ]
 
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)

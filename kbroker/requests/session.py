@@ -6,6 +6,7 @@ request is applied in `Session.execute` and `Session.execute_run`, by the gate, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.pending import Pending, mapped
@@ -18,6 +19,7 @@ from kbroker.requests.long_requests import at_once
 from kbroker.requests.request import Request, parse, parse_in_steps
 
 if TYPE_CHECKING:
+    from kbroker.authentication.logins import ListenerLogins
     from kbroker.broker import Broker
     from kbroker.protocol.errors import ErrorCode
     from kbroker.requests.gate import Gate, Verdict
@@ -32,16 +34,32 @@ class Requests:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.gate: Gate | None = None
+        self.max_request_bytes: int = broker.settings["socket.request.max.bytes"]
+        self.logins: Mapping[str, ListenerLogins] = {}  # of the listeners that ask who comes
+
+    def session(
+        self, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]
+    ) -> Session:
+        """That of a new connection."""
+        logins = self.logins.get(listener)
+        if logins is None:
+            return Session(self, listener, local_address, peer_address)
+        from kbroker.requests.sasl_session import SaslSession
+
+        return SaslSession(self, logins, local_address, peer_address)
 
 
 class Session(Peer):
-    __slots__ = ("_lanes", "_requests")
+    __slots__ = ("_lanes", "_requests", "max_request_bytes")
+
+    authenticated = True
 
     def __init__(
         self, requests: Requests, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]
     ) -> None:
         super().__init__(listener, local_address, peer_address)
         self._requests = requests
+        self.max_request_bytes = requests.max_request_bytes
         self._lanes: dict[int, Lanes] | None = None  # by API key
 
     def execute(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:

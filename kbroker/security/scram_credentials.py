@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import hmac
 import re
+import secrets
 from typing import NamedTuple
 
 SCRAM_SHA_256, SCRAM_SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
@@ -80,10 +81,19 @@ def has_password(mechanism: str, credential: ScramCredential, password: str) -> 
     return hmac.compare_digest(tried.stored_key, credential.stored_key)
 
 
+def random_salt() -> bytes:
+    return _readable(secrets.token_bytes(_SALT_BYTES))
+
+
 def derived_salt(secret: bytes, mechanism: str, name: str) -> bytes:
-    """The salt of a user of whom none is stored: always the same, and in the form of Kafka's tools."""
+    """The salt of a user of whom none is stored: always the same."""
     digest = hmac.digest(secret, f"{mechanism} {name}".encode(), "sha256")
-    return bytes(_SALT_LETTERS[byte % len(_SALT_LETTERS)] for byte in digest[:_SALT_BYTES])
+    return _readable(digest[:_SALT_BYTES])
+
+
+def _readable(salt: bytes) -> bytes:
+    """In the form of Kafka's tools, so that nobody's salt looks different from a user's."""
+    return bytes(_SALT_LETTERS[byte % len(_SALT_LETTERS)] for byte in salt)
 
 
 def nobodys(secret: bytes, mechanism: str, name: str) -> ScramCredential:

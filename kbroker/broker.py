@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from kbroker.scheduler import Scheduler
     from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
+    from kbroker.security.delegation_tokens import DelegationTokens
+    from kbroker.security.users import Users
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
@@ -78,6 +80,7 @@ class Broker:
         self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
+        self._entries = stored.entries
         self.authorizer = self._open_authorizer(stored.entries)
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
         self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
@@ -158,6 +161,24 @@ class Broker:
         return any(
             self.settings.of_listener(listener.name, name) < MAX_INT for listener in self.settings.listeners
         )
+
+    # who comes
+
+    def stored_entries(self, table: str) -> dict[str, str]:
+        """Those of a table of the catalog at the start, for the part that owns it."""
+        return {entry.key: entry.value for entry in self._entries if entry.table == table}
+
+    @cached_property
+    def users(self) -> Users:
+        from kbroker.security.users import TABLE, Users
+
+        return Users(self.catalog, self.stored_entries(TABLE))
+
+    @cached_property
+    def delegation_tokens(self) -> DelegationTokens:
+        from kbroker.authentication.opening import open_delegation_tokens
+
+        return open_delegation_tokens(self)
 
     # partitions
 

@@ -96,7 +96,6 @@ class Server:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget = Budget(settings["queued.max.request.bytes"])
         self.frame_buffers = FrameBuffers()
-        self.max_request_bytes = settings["socket.request.max.bytes"]
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         limits = ConnectionLimits(settings, worker, logs.descriptors)
@@ -118,6 +117,11 @@ class Server:
         except (CatalogUnreadable, DataDirectoryError) as error:
             raise refused(settings, logs, error) from error
         self.requests = Requests(self.broker)
+        if any(listener.uses_sasl for listener in settings.listeners):
+            from kbroker.authentication.opening import open_logins
+
+            self.requests.logins = open_logins(self.broker)
+            self.connections.watch_strangers(settings)
         self.paused = False
         self._control: Control | None = None
         self._catalog.start(self._loop.call_soon_threadsafe)
@@ -228,6 +232,7 @@ class Server:
         except Exception:
             logger.exception("housekeeping failed")
         self.connections.close_stalled(now_ms)
+        self.connections.close_late_strangers(now_ms)
         pause_ms = min(max(self._logs.next_deadline() - now_ms, _MIN_TICK_MS), 1000)
         self._housekeeping = self._loop.call_later(pause_ms / 1000, self._keep_house)
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "lag": "lag",
     "config": "config",
     "cluster": "cluster",
+    "user": "user",
     "apply": "apply",
     "pipeline": "pipeline",
     "ping": "ping",

@@ -48,6 +48,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting, any number of times"
     )
     parser.add_argument(
+        "--user",
+        metavar="NAME:PASSWORD",
+        action="append",
+        default=[],
+        help="a user; clients have to log in then, by SCRAM or PLAIN; any number of times "
+        "(others see command lines: rather KBROKER_USERS or kbroker.users.file)",
+    )
+    parser.add_argument(
         "--log-level",
         choices=("trace", "debug", "info", "warn", "error", "fatal"),
         help="how much is logged, to standard error (default info)",
@@ -179,6 +187,10 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         if not equals or not name:
             raise SettingError(f"--set takes NAME=VALUE, not {entry!r}")
         flags[name.strip()] = value
+    if arguments.user:
+        if any("," in user for user in arguments.user):
+            raise SettingError("--user: a password with a comma in it has to stand in kbroker.users.file")
+        flags["kbroker.users"] = ",".join(arguments.user)
     if arguments.data is not None:
         flags["log.dirs"] = arguments.data
     if arguments.fsync:

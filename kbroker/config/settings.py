@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbroker.config import files
 from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS, base_name
-from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig
+from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig, to_text
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
 from kbroker.config.protection import broken_promises
@@ -48,6 +48,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 Kind = TypeVar("Kind", bound="DataclassInstance")
 
+_USERS = frozenset(("kbroker.users", "kbroker.users.file"))
 NO_RETENTION = "log.retention.ms: 0 keeps nothing; give at least 1, or -1 for no limit"
 
 
@@ -100,6 +101,8 @@ class Settings:
             _merge(static, settings, str(path))
         _merge(static, _from_environment(environ or {}), "the environment")
         _merge(static, flags or {}, "the command line")
+        if not _USERS.isdisjoint(static):
+            _ask_for_logins(static)
         if host is not None or port is not None:
             entries = _typed_list("listeners", static.get("listeners"))
             _merge(static, {"listeners": ",".join(move_first(entries, host, port))}, "the command line")
@@ -254,6 +257,10 @@ class Settings:
         _ = self.listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
             raise SettingError(NO_RETENTION)
+        if any(listener.uses_sasl for listener in self.listeners) or not _USERS.isdisjoint(self.static):
+            from kbroker.config.sasl_rules import check_sasl  # who asks nobody need not load it
+
+            check_sasl(self)
 
 
 @cache
@@ -268,6 +275,14 @@ def _fields_of(kind: type) -> tuple[list[tuple[str, Field]], list[tuple[str, Fie
         for table in (BROKER_CONFIGS, TOPIC_CONFIGS)
     )
     return broker, topic
+
+
+def _ask_for_logins(static: dict[str, str]) -> None:
+    """Who gives users and says no more means that clients have to log in."""
+    if "listeners" not in static and "listener.security.protocol.map" not in static:
+        static["listeners"] = _default_text("listeners").replace("PLAINTEXT", "SASL_PLAINTEXT")
+    if not any(base_name(name) == "sasl.enabled.mechanisms" for name in static):
+        static["sasl.enabled.mechanisms"] = "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN"
 
 
 def static_definition(name: str) -> ConfigDef | None:
@@ -352,4 +367,4 @@ def _typed_list(name: str, text: str | None) -> tuple[str, ...]:
 
 
 def _default_text(name: str) -> str:
-    return str(BROKER_CONFIGS[name].default)
+    return to_text(BROKER_CONFIGS[name].default) or ""

@@ -101,6 +101,7 @@ class ControlConnection(asyncio.Protocol):
     protocol = CONTROL
     limited = False  # a test must reach a broker that is full
     progress = None
+    authenticated = True
 
     def __init__(self, control: Control, connections: Connections) -> None:
         self._control = control

@@ -60,7 +60,6 @@ class Host(Protocol):
     budget: Budget
     frame_buffers: FrameBuffers
     scratch: memoryview
-    max_request_bytes: int
     paused: bool
 
     def now_ms(self) -> int: ...
@@ -161,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing = Outgoing(self._transport, self._resumed)
         local = _address(transport.get_extra_info("sockname"))
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
-        self._session = Session(self._host.requests, self.listener, local, peer)
+        self._session = self._host.requests.session(self.listener, local, peer)
         self._session.mute = self.mute
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
@@ -251,6 +250,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # the server's side
 
+    @property
+    def authenticated(self) -> bool:
+        """Whether it is known who is at the other end, as far as the listener asks."""
+        return self._session.authenticated
+
     def idle_since(self, now_ms: int) -> int | None:
         """When something last came from the peer or went to it; None while it waits for us."""
         if self._outgoing.paused:
@@ -327,7 +331,7 @@ class Connection(asyncio.BufferedProtocol):
         size = -1
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(view, position)
-            if not 0 <= size <= self._host.max_request_bytes:
+            if not 0 <= size <= self._session.max_request_bytes:
                 self._refuse(_bad_size(view[position : position + 4], size))
                 break
             behind = end - position - 4 - size
@@ -453,7 +457,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self._session.execute(frame, self.last_active)
         except BadRequest as refusal:
-            self._refuse(str(refusal))
+            self._refuse(str(refusal), refusal)
         except Exception:
             self._unanswerable()
         else:
@@ -466,7 +470,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _execute_run(self, view: memoryview) -> int:
         """Execute the first requests together if they allow it; how many bytes they had."""
-        if self._slots or len(view) > self._host.max_request_bytes:
+        if self._slots or len(view) > self._session.max_request_bytes:
             return 0
         try:
             run = self._session.execute_run(view, self.last_active)
@@ -495,7 +499,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             framed = deferred.framed()
         except BadRequest as refusal:
-            self._refuse(str(refusal))
+            self._refuse(str(refusal), refusal)
             return
         except Exception:  # whoever settled this one has others to settle
             self._unanswerable()
@@ -543,9 +547,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._reserved_write += size
                 self._host.budget.take(size)
 
-    def _refuse(self, reason: str) -> None:
-        """Close for good: what came cannot be answered."""
-        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+    def _refuse(self, reason: str, refusal: BadRequest | None = None) -> None:
+        """Close for good: what came cannot be answered, or with a last answer only."""
+        level = logging.DEBUG if refusal is not None and refusal.quiet else logging.WARNING
+        logger.log(level, "closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        if refusal is not None:
+            self._out += refusal.last
         self._flush()
         self.close()
 

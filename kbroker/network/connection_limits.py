@@ -38,7 +38,7 @@ class ConnectionLimits:
         self._settings = settings
         self._worker = worker
         left = process_limit() - log_descriptors - _OTHER_DESCRIPTORS
-        self._room = max(left // _PER_CONNECTION, _FEWEST)
+        self.room = max(left // _PER_CONNECTION, _FEWEST)
         self._told_ms = -_TELL_AGAIN_MS
         self._open: Counter[str] = Counter()
         self._overrides: dict[str, int] = {}
@@ -57,14 +57,14 @@ class ConnectionLimits:
 
     def no_room(self, now_ms: int) -> bool:
         """Whether a connection must go at once, so that there are descriptors for all else."""
-        if self._open.total() <= self._room:
+        if self._open.total() <= self.room:
             return False
         if now_ms - self._told_ms >= _TELL_AGAIN_MS:
             self._told_ms = now_ms
             logger.warning(
                 "%d connections are open; more connections are closed at once, for there are no file "
                 "descriptors for them (ulimit -n is %d)",
-                self._room,
+                self.room,
                 process_limit(),
             )
         return True

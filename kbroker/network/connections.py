@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from kbroker.network.stalled_peers import StalledPeers
 
 if TYPE_CHECKING:
+    from kbroker.config.settings import Settings
     from kbroker.network.budget import Budget
     from kbroker.network.connection_limits import ConnectionLimits
+    from kbroker.network.strangers import Strangers
 
 logger = logging.getLogger("kbroker.connections")
 
@@ -25,6 +27,10 @@ class ClientConnection(Protocol):
     limited: bool  # counts against max.connections and its kind
     peer_host: str
     last_active: int  # milliseconds
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether it is known who is at the other end, as far as the listener asks."""
 
     @property
     def progress(self) -> int | None:
@@ -50,6 +56,7 @@ class Connections:
         self._open: set[ClientConnection] = set()
         self._limits = limits
         self._stalled_peers = StalledPeers(budget)
+        self._strangers: Strangers | None = None  # where no listener asks who comes, there are none
 
     def of(self, protocol: str) -> list[ClientConnection]:
         """Those of listeners with this protocol."""
@@ -58,6 +65,8 @@ class Connections:
     def admit(self, connection: ClientConnection) -> str | None:
         """Take in a connection, or say why not."""
         self._open.add(connection)
+        if self._strangers is not None and not connection.authenticated:
+            self._strangers.add(connection, connection.last_active)
         if not connection.limited:
             return None
         refusal = self._limits.take(connection.peer_host)
@@ -69,6 +78,8 @@ class Connections:
     def forget(self, connection: ClientConnection) -> None:
         if connection in self._open:
             self._open.discard(connection)
+            if self._strangers is not None:
+                self._strangers.forget(connection)
             if connection.limited:
                 self._limits.give_back(connection.peer_host)
 
@@ -78,6 +89,17 @@ class Connections:
             if since is not None and since < now_ms - limit_ms:
                 logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
                 connection.abort()
+
+    def watch_strangers(self, settings: Settings) -> None:
+        """Bound what clients may hold before they log in."""
+        from kbroker.network.strangers import Strangers
+
+        self._strangers = Strangers(settings, self._limits.room)
+
+    def close_late_strangers(self, now_ms: int) -> None:
+        """To be called once a second."""
+        if self._strangers is not None:
+            self._strangers.close_late(now_ms)
 
     def close_stalled(self, now_ms: int) -> None:
         """To be called once a second."""

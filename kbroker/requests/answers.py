@@ -21,6 +21,12 @@ Buffers = list[Any]  # bytes, bytearray, memoryview or FileRange
 class BadRequest(Exception):
     """The frame cannot be answered; the connection must close."""
 
+    def __init__(self, reason: str, *, last: Buffers | None = None, quiet: bool = False) -> None:
+        """``last``: a frame to send before that. ``quiet``: the log has heard enough of this."""
+        super().__init__(reason)
+        self.last = last or []
+        self.quiet = quiet
+
 
 class Unassigned(Pending[T]):
     """The answer to a Produce whose batches have no place in their logs yet."""

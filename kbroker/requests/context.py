@@ -16,6 +16,10 @@ class Peer:
 
     __slots__ = ("client_software", "listener", "local_address", "peer_host", "peer_port", "principal")
 
+    security_protocol = "PLAINTEXT"
+    by_token = False
+    """Whether it logged in with a delegation token."""
+
     def __init__(self, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]) -> None:
         self.listener = listener
         self.local_address = local_address  # at which this very connection reached us

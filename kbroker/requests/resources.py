@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kbroker.config.resources import ResourceType
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, AclResourceType
+from kbroker.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
     from kbroker.pending import Pending
     from kbroker.quotas.table import QuotaTable
     from kbroker.quotas.throttling import RequestThrottle
+    from kbroker.requests.context import Peer
     from kbroker.security.acl_store import AclStore
     from kbroker.security.audit import AuditLog
     from kbroker.security.authorizer import Authorizer, Caller
+    from kbroker.security.delegation_tokens import DelegationToken, DelegationTokens
+    from kbroker.security.principal import Principal
+    from kbroker.security.users import Users
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
     from kbroker.topics.registry import Topic
@@ -316,6 +321,39 @@ class Resources:
     def quotas(self, operation: AclOperation) -> QuotaTable:
         self.check_cluster(operation)
         return self.broker.quotas
+
+    def users(self, operation: AclOperation) -> Users:
+        """The stored SCRAM users."""
+        self.check_cluster(operation)
+        return self.broker.users
+
+    def own_tokens(self, peer: Peer) -> DelegationTokens:
+        """Delegation tokens, of which each belongs to its owner and its renewers.
+
+        For who is logged in, and not by a token.
+        """
+        anonymous = peer.security_protocol == "SSL" and peer.principal == ANONYMOUS
+        if peer.by_token or peer.security_protocol == "PLAINTEXT" or anonymous:
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        return self.broker.delegation_tokens
+
+    def tokens_for(self, peer: Peer, owner: Principal) -> DelegationTokens:
+        """To create one for this owner."""
+        tokens = self.own_tokens(peer)
+        if owner != peer.principal and not self.may(
+            AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)
+        ):
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+        return tokens
+
+    def visible_tokens(self, peer: Peer) -> list[DelegationToken]:
+        return [
+            token
+            for token in self.own_tokens(peer).all()
+            if token.belongs_to(peer.principal)
+            or self.may(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id)
+            or self.may(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, str(token.owner))
+        ]
 
     def features(self, operation: AclOperation) -> Features:
         self.check_cluster(operation)

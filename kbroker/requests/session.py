@@ -6,7 +6,7 @@ request is applied in `Session.execute` and `Session.execute_run`, by the gate, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.pending import Pending, mapped
@@ -20,6 +20,7 @@ from kbroker.requests.request import Request, parse, parse_in_steps
 from kbroker.requests.throttled import Stopwatch, begin
 
 if TYPE_CHECKING:
+    from kbroker.authentication.logins import ListenerLogins
     from kbroker.broker import Broker
     from kbroker.protocol.errors import ErrorCode
     from kbroker.quotas.throttling import ClientLimits, RequestThrottle, Throttling
@@ -38,9 +39,22 @@ class Requests:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.gate: Gate | None = None
+        self.max_request_bytes: int = broker.settings["socket.request.max.bytes"]
+        self.logins: Mapping[str, ListenerLogins] = {}  # of the listeners that ask who comes
         self._with_lanes: set[Session] = set()  # whose lanes end when the authorizer's mind changes
         if broker.authorizer is not None:
             broker.authorizer.acls.on_change(self._end_lanes)
+
+    def session(
+        self, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]
+    ) -> Session:
+        """That of a new connection."""
+        logins = self.logins.get(listener)
+        if logins is None:
+            return Session(self, listener, local_address, peer_address)
+        from kbroker.requests.sasl_session import SaslSession
+
+        return SaslSession(self, logins, local_address, peer_address)
 
     def lanes_begin(self, session: Session) -> None:
         """It remembers requests that were allowed."""
@@ -57,13 +71,16 @@ class Requests:
 
 
 class Session(Peer):
-    __slots__ = ("_lanes", "_limits", "_limits_of", "_requests", "mute")
+    __slots__ = ("_lanes", "_limits", "_limits_of", "_requests", "max_request_bytes", "mute")
+
+    authenticated = True
 
     def __init__(
         self, requests: Requests, listener: str, local_address: tuple[str, int], peer_address: tuple[str, int]
     ) -> None:
         super().__init__(listener, local_address, peer_address)
         self._requests = requests
+        self.max_request_bytes = requests.max_request_bytes
         self._lanes: dict[int, Lanes] | None = None  # by API key
         self._limits: ClientLimits | None = None
         self._limits_of: tuple[int, Principal, bytes] | None = None  # quotas, user and client id as they were

@@ -1,8 +1,9 @@
 """Which configs the code reads: by name from settings, or as a field of a dataclass that holds them.
 
 The forms are few on purpose, and a reader in another form fails the test of its config: ``settings["name"]``,
-``settings.text("name")`` or ``values["name"]``; and ``config.field`` or ``settings.field``. The object is a
-variable or an attribute of that name, with or without an underscore before it.
+``settings.text("name")``, ``settings.of_listener(listener, "name")`` or ``values["name"]``; and
+``config.field`` or ``settings.field``. The object is a variable or an attribute of that name, with or without
+an underscore before it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Reads:
                 self.fields.add(node.attr)
             elif _is_call_of(node, "text") and _holder(node.func.value):
                 self.names.update(_text(node.args[0]))
+            elif _is_call_of(node, "of_listener") and _holder(node.func.value):
+                self.names.update(_text(node.args[1]))
 
 
 def filled_in(source: str) -> set[str]:

@@ -55,7 +55,7 @@ def test_port_zero_may_be_given_to_every_listener():
         (("PLAINTEXT://:1", "plaintext://:2"), "the name PLAINTEXT appears twice"),
         (("INSIDE://:9092", "OUTSIDE://:9092"), "port 9092 is given to two listeners"),
         (("INSIDE://127.0.0.1:9092", "OUTSIDE://:9092"), "port 9092 is given to two listeners"),
-        (("SSL://:9093",), "SSL://:9093 asks for SSL; kbroker speaks PLAINTEXT only"),
+        (("SSL://:9093",), "SSL://:9093 asks for SSL; kbroker speaks PLAINTEXT, SASL_PLAINTEXT only"),
         (("NEW://:9093",), "names no protocol for NEW"),
         (("CONTROLLER://:9093",), "no listener for clients"),
     ],

@@ -22,11 +22,12 @@ from kbroker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kbroker.requests.apis import APIS
+from kbroker.requests.context import Peer
 from kbroker.requests.refusals import refusal
 from kbroker.requests.request import parse
 from tests.protocol.sample_messages import full
 
-PEER: Any = None  # no refusal depends on the connection
+PEER = Peer("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 54321))
 REFUSED = ErrorCode.UNKNOWN_SERVER_ERROR
 
 

@@ -17,9 +17,9 @@ def connected(budget: Budget) -> Connection:
         budget=budget,
         frame_buffers=FrameBuffers(),
         scratch=memoryview(bytearray(SCRATCH_BYTES)),
-        max_request_bytes=100_000_000,
         paused=False,
     )
+    host.requests.session.return_value.max_request_bytes = 100_000_000
     host.now_ms.return_value = 0
     host.connections.admit.return_value = None
     connection = Connection(host, "PLAINTEXT")

@@ -1,0 +1,197 @@
+"""Logins: which mechanisms a listener offers, who its users are, and what becomes of failures.
+
+Users come from three places. PLAIN asks the listener's sasl.jaas.config first, as in Kafka. Then come, for
+PLAIN and SCRAM, those in the catalog, which AlterUserScramCredentials changes, and last those that were given
+at the start (kbroker.users, kbroker.users.file). A name of an earlier place hides that name of a later one.
+Settings are read at each login, so that alterations are in force for the next one.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kbroker.authentication.failed_logins import FailedLogins
+from kbroker.authentication.passwords import Passwords
+from kbroker.config.sasl_rules import KNOWN_MECHANISMS, OAUTHBEARER, PLAIN
+from kbroker.pending import Pending, after, mapped
+from kbroker.security.jaas import BadJaas, parse_jaas
+from kbroker.security.principal import Principal
+from kbroker.security.sasl.exchange import Exchange, Login
+from kbroker.security.sasl.oauthbearer import BearerToken, OAuthBearerExchange, Validate
+from kbroker.security.sasl.plain import PlainExchange
+from kbroker.security.sasl.scram import Known, ScramExchange
+from kbroker.security.scram_credentials import (
+    SCRAM_SHA_256,
+    ScramCredential,
+    derived_salt,
+    nobodys,
+    of_password,
+)
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.security.users import GivenUser
+
+_MOST_REMEMBERED = 10_000
+
+Credentials = Mapping[str, ScramCredential]
+"""Of one user, by mechanism."""
+
+
+class Logins:
+    """What the listeners of a broker share."""
+
+    def __init__(self, broker: Broker, given: Mapping[str, GivenUser], secret: bytes) -> None:
+        self.broker = broker
+        self.secret = secret
+        self.failed = FailedLogins()
+        self.passwords = Passwords(broker.worker, secret)
+        self.token_credentials: dict[tuple[str, str], ScramCredential] = {}  # by mechanism and token id
+        self._given = given
+        self._hashed = broker.worker.run(lambda: {name: self._hash(user) for name, user in given.items()})
+
+    def credentials(self, name: str) -> Credentials | Pending[Credentials]:
+        """Of a stored user, or of one given at the start; none: there is no such user."""
+        stored = self.broker.users.credentials(name)
+        if stored or name not in self._given:
+            return stored
+        # At once, but for the first moments after the start.
+        return mapped(self._hashed, lambda hashed: hashed[name])
+
+    @property
+    def any_hashed(self) -> bool:
+        """Whether there is anybody whose password takes time to check."""
+        return bool(self._given) or bool(self.broker.users.names())
+
+    def _hash(self, user: GivenUser) -> Credentials:
+        if user.password is None:
+            return user.credentials
+        return {
+            mechanism: of_password(mechanism, user.password, derived_salt(self.secret, mechanism, user.name))
+            for mechanism in KNOWN_MECHANISMS
+            if mechanism.startswith("SCRAM-")
+        }
+
+
+class ListenerLogins:
+    """The logins of one listener."""
+
+    def __init__(self, logins: Logins, listener: str, security_protocol: str) -> None:
+        self._logins = logins
+        self._settings = logins.broker.settings
+        self._jaas: tuple[str, dict[str, str]] = ("", {})
+        self._validate: Validate | None = None
+        self.listener = listener
+        self.security_protocol = security_protocol
+        if OAUTHBEARER in self.mechanisms:
+            from kbroker.authentication.oauthbearer import open_validation  # most brokers check no tokens
+
+            self._validate = open_validation(logins.broker, listener)
+        self.max_receive_bytes: int = self._settings.of_listener(listener, "sasl.server.max.receive.size")
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """What is offered to clients."""
+        settings = self._settings
+        enabled = settings.of_listener(self.listener, "sasl.enabled.mechanisms")
+        return [mechanism for mechanism in enabled if mechanism in KNOWN_MECHANISMS]
+
+    def begin(self, mechanism: str) -> Exchange:
+        if mechanism == PLAIN:
+            return PlainExchange(self._check_plain)
+        if mechanism == OAUTHBEARER:
+            return OAuthBearerExchange(self._validate_token)
+        return ScramExchange(mechanism, lambda name, by_token: self._find(mechanism, name, by_token))
+
+    def max_session_ms(self, mechanism: str) -> int:
+        """After which a client must authenticate again; 0: never (KIP-368)."""
+        settings = self._settings
+        return int(settings.of_listener(self.listener, "connections.max.reauth.ms", mechanism))
+
+    def failure_delay_ms(self, host: str, now_ms: int) -> tuple[int, bool]:
+        """One more failure: how long its answer waits, and whether the log is to tell of it."""
+        settings = self._settings
+        return self._logins.failed.add(
+            host,
+            now_ms,
+            settings.of_listener(self.listener, "connection.failed.authentication.delay.ms"),
+            settings["kbroker.login.failure.delay.max.ms"],
+        )
+
+    # users
+
+    def _validate_token(self, token: str) -> BearerToken | Pending[BearerToken]:
+        if self._validate is None:  # it was enabled since the start
+            from kbroker.authentication.oauthbearer import open_validation
+
+            self._validate = open_validation(self._logins.broker, self.listener)
+        return self._validate(token)
+
+    def _check_plain(self, name: str, password: str) -> bool | Pending[bool]:
+        expected = self._jaas_users().get(name)
+        if expected is not None:
+            return hmac.compare_digest(
+                expected.encode(errors="surrogatepass"), password.encode(errors="surrogatepass")
+            )
+        credentials = self._logins.credentials(name)
+        if isinstance(credentials, Pending):
+            return after(credentials, lambda found: self._check(name, password, found))
+        return self._check(name, password, credentials)
+
+    def _check(self, name: str, password: str, credentials: Credentials) -> bool | Pending[bool]:
+        for mechanism, credential in sorted(credentials.items()):
+            return self._logins.passwords.check(name, mechanism, credential, password)
+        if not self._logins.any_hashed:
+            return False
+        nobody = nobodys(self._logins.secret, SCRAM_SHA_256, name)
+        return self._logins.passwords.check(name, SCRAM_SHA_256, nobody, password)
+
+    def _jaas_users(self) -> dict[str, str]:
+        settings = self._settings
+        text = settings.of_listener(self.listener, "sasl.jaas.config", PLAIN) or ""
+        if text != self._jaas[0]:
+            try:
+                users = parse_jaas(text).users()
+            except BadJaas:  # it was altered; the start refuses it
+                users = {}
+            self._jaas = (text, users)
+        return self._jaas[1]
+
+    def _find(self, mechanism: str, name: str, by_token: bool) -> Known | Pending[Known]:
+        nobody = nobodys(self._logins.secret, mechanism, name)
+        if by_token:
+            return self._find_token(mechanism, name, nobody)
+
+        def found(credentials: Credentials) -> Known:
+            credential = credentials.get(mechanism)
+            if credential is None:
+                return Known(nobody, None)
+            return Known(credential, Login(Principal("User", name)))
+
+        return mapped(self._logins.credentials(name), found)
+
+    def _find_token(self, mechanism: str, token_id: str, nobody: ScramCredential) -> Known | Pending[Known]:
+        broker = self._logins.broker
+        tokens = broker.delegation_tokens
+        token = tokens.get(token_id)
+        if token is None or token.has_expired(broker.clock()):
+            return Known(nobody, None)
+        login = Login(Principal("User", token.owner.name), token.expires_ms, by_token=True)
+        known = self._logins.token_credentials.get((mechanism, token_id))
+        if known is not None:
+            return Known(known, login)
+
+        def hashed(credential: ScramCredential) -> Known:
+            if len(self._logins.token_credentials) >= _MOST_REMEMBERED:
+                self._logins.token_credentials.clear()
+            self._logins.token_credentials[mechanism, token_id] = credential
+            return Known(credential, login)
+
+        return mapped(
+            broker.worker.run(
+                lambda: of_password(mechanism, tokens.password_of(token), nobody.salt, nobody.iterations)
+            ),
+            hashed,
+        )

@@ -1,0 +1,7 @@
+"""The in-process broker of the handlers' tests."""
+
+from __future__ import annotations
+
+from tests.handlers.conftest import cluster, logs, settings
+
+__all__ = ["cluster", "logs", "settings"]

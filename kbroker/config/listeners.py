@@ -17,7 +17,7 @@ KAFKA, CONTROL = "kafka", "control"
 """What is spoken on a listener."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SPOKEN = (PLAINTEXT,)
+_SPOKEN = (PLAINTEXT, "SSL")
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
 
 
@@ -64,7 +64,9 @@ def _with_protocol(listener: Listener, protocols: Mapping[str, str]) -> Listener
     if protocol is None:
         raise SettingError(f"listeners: listener.security.protocol.map names no protocol for {listener.name}")
     if protocol not in _SPOKEN:
-        raise SettingError(f"listeners: {listener} asks for {protocol}; kbroker speaks PLAINTEXT only")
+        raise SettingError(
+            f"listeners: {listener} asks for {protocol}; kbroker speaks {', '.join(_SPOKEN)} only"
+        )
     return listener._replace(security_protocol=protocol)
 
 

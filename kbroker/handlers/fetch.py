@@ -58,7 +58,7 @@ def handle(
         max_wait_ms=request.max_wait_ms,
         committed=committed,
         hard_limit=version < 3,
-        sendable=version >= _FIRST_WITH_BATCHES,
+        sendable=version >= _FIRST_WITH_BATCHES and context.peer.takes_files,
     )
     return mapped(fetching.start(), lambda reads: _response(broker, fetch, reads, context, committed))
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kbroker.network.connections import Connections
     from kbroker.network.frame_buffers import FrameBuffers
     from kbroker.requests.session import Requests
+    from kbroker.security.principal import Principal
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -157,10 +158,16 @@ class Connection(asyncio.BufferedProtocol):
         local = _address(transport.get_extra_info("sockname"))
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
         self._session = Session(self._host.requests, self.listener, local, peer)
+        self._session.takes_files = self._outgoing.sends_files
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
         if refusal is not None:
             self._refuse(refusal)
+
+    def secured(self, principal: Principal) -> None:
+        """By TLS, before the first byte: the handshake is done, and this is whose certificate was shown."""
+        self._session.principal = principal
+        self.last_active = self._host.now_ms()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:

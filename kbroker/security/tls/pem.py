@@ -33,7 +33,7 @@ def private_key(text: str) -> str:
         )
     label, parameters, body = keys[0]
     if parameters:
-        parameters = parameters.replace("\r", "") + "\n"
+        parameters = parameters.replace("\r", "").strip() + "\n\n"
     return written(label, _decoded(body), parameters)
 
 

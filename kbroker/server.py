@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kbroker.catalog.interface import Catalog
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
+    from kbroker.network.tls_listeners import TlsListeners
     from kbroker.storage.interface import Directory
 
 logger = logging.getLogger("kbroker.server")
@@ -103,6 +104,7 @@ class Server:
         self._protocols: dict[str, Callable[[Listener], asyncio.BaseProtocol]] = {
             KAFKA: lambda listener: Connection(self, listener.name)
         }
+        self._tls: TlsListeners | None = None
         try:
             self.broker = Broker(
                 settings,
@@ -127,6 +129,7 @@ class Server:
         self._catalog.start(self._loop.call_soon_threadsafe)
         self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
+        self._file_watch: asyncio.TimerHandle | None = None
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)
@@ -142,6 +145,8 @@ class Server:
     async def _listen(self, listener: Listener) -> int:
         """Accept connections; returns the port."""
         make = self._protocols[listener.protocol]
+        if listener.uses_tls:
+            make = self._with_tls(listener)
         try:
             server = await self._loop.create_server(
                 lambda: make(listener),
@@ -162,6 +167,37 @@ class Server:
             if listener.protocol == KAFKA:
                 self.addresses.append((listener.name, host, port))
         return int(port)
+
+    def _with_tls(self, listener: Listener) -> Callable[[Listener], asyncio.BaseProtocol]:
+        from kbroker.network.tls import TlsStream
+        from kbroker.network.tls_listeners import TlsListeners
+        from kbroker.security.tls.errors import TlsError
+
+        if self._tls is None:
+            self._tls = TlsListeners(self._settings, self._worker, self.budget)
+            self.broker.dynamic_configs.reconfigurables.append(self._tls)
+            self._look_at_files()
+        try:
+            source = self._tls.open(listener)
+        except TlsError as error:
+            raise StartError(str(error)) from None
+        return lambda listener: TlsStream(Connection(self, listener.name), source)
+
+    def _look_at_files(self) -> None:
+        from kbroker.network.tls_listeners import CHECK_FILES_SECONDS
+
+        if self._tls is not None:
+            self._tls.look_at_files()
+            self._file_watch = self._loop.call_later(CHECK_FILES_SECONDS, self._look_at_files)
+
+    @property
+    def has_files_to_reload(self) -> bool:
+        return self._tls is not None
+
+    def reload(self) -> None:
+        """Read files again that are kept in memory: keys and certificates."""
+        if self._tls is not None:
+            self._tls.reload()
 
     def _size_buffers(self, bound: socket.socket) -> None:
         """Before it listens: the sockets that it accepts inherit the sizes, and offer windows to match."""
@@ -242,7 +278,7 @@ class Server:
         for server in self._sockets:
             server.close()
         await self.connections.drain()
-        for timer in (self._housekeeping, self._idle_sweep):
+        for timer in (self._housekeeping, self._idle_sweep, self._file_watch):
             if timer is not None:
                 timer.cancel()
         self.broker.close()
@@ -298,6 +334,8 @@ async def serve(
     freed.keep()
     server = await Server.open(settings)
     await server.start()
+    if server.has_files_to_reload:
+        loop.add_signal_handler(signal.SIGHUP, server.reload)
     _give_back_memory(server, freed)
     if with_parent:
         _watch_parent(loop, stop)

@@ -48,6 +48,16 @@ class ConfiguredTopics(Protocol):
     def get(self, name: str) -> ConfiguredTopic | None: ...
 
 
+class Reconfigurable(Protocol):
+    """A part of the broker that judges values by more than their definitions, as TLS does by files."""
+
+    def check(self, altered: Mapping[str, str | None]) -> None:
+        """Whether these may be put in force, None for those removed. Raises ValueError."""
+
+    def settings_changed(self, names: Collection[str]) -> None:
+        """They are in force, or were set once more to what they are: what they name may have changed."""
+
+
 class ConfigStore(Protocol):
     """Where alterations outlive the process: the catalog."""
 
@@ -76,6 +86,7 @@ class DynamicConfigs:
         self._wished: dict[Resource, dict[str, str]] = {}
         self._writing: dict[Resource, int] = {}
         self._listeners: list[Listener] = []
+        self.reconfigurables: list[Reconfigurable] = []
         for type_, resource, name, value in stored:
             if type_ != ResourceType.TOPIC and type_ in ResourceType.__members__.values():
                 self._configs.setdefault((ResourceType(type_), resource), {})[name] = value
@@ -176,7 +187,12 @@ class DynamicConfigs:
         except InvalidConfig as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
         changes = differences(self._state(resource), configs)
-        if validate_only or not changes:
+        if resource[0] is ResourceType.BROKER:
+            self._check_reconfigurables({each: configs.get(each) for each in altered})
+        if validate_only:
+            return None
+        if not changes:
+            self._tell_reconfigurables(resource[0], altered)
             return None
         saving = self._store.save_configs(*resource, changes)
         if saving.done:
@@ -197,6 +213,18 @@ class DynamicConfigs:
             checks.check_client_metrics(name, configs)
         else:
             checks.check_group(self._settings, name, configs)
+
+    def _check_reconfigurables(self, altered: Mapping[str, str | None]) -> None:
+        for each in self.reconfigurables:
+            try:
+                each.check(altered)
+            except ValueError as error:
+                raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+    def _tell_reconfigurables(self, type_: ResourceType, names: Collection[str]) -> None:
+        if type_ is ResourceType.BROKER:
+            for each in self.reconfigurables:
+                each.settings_changed(names)
 
     def _commit_later(
         self,
@@ -247,6 +275,7 @@ class DynamicConfigs:
             self._put_broker_configs_in_force()
         for listener in self._listeners:
             listener(type_, name, frozenset(changes))
+        self._tell_reconfigurables(type_, changes)
 
     def _put_broker_configs_in_force(self) -> None:
         own = str(self._settings["node.id"])

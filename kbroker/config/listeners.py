@@ -17,7 +17,6 @@ KAFKA, CONTROL = "kafka", "control"
 """What is spoken on a listener."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SPOKEN = (PLAINTEXT, "SASL_PLAINTEXT")
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
 
 
@@ -63,10 +62,6 @@ def _with_protocol(listener: Listener, protocols: Mapping[str, str]) -> Listener
     protocol = protocols.get(listener.name)
     if protocol is None:
         raise SettingError(f"listeners: listener.security.protocol.map names no protocol for {listener.name}")
-    if protocol not in _SPOKEN:
-        raise SettingError(
-            f"listeners: {listener} asks for {protocol}; kbroker speaks {', '.join(_SPOKEN)} only"
-        )
     return listener._replace(security_protocol=protocol)
 
 

@@ -72,6 +72,8 @@ SERVER_CONFIGS = (
     honoured("kbroker.max.producer.ids", INT, Field(DirectoryConfig, "max_producer_ids"),
         "How many producer ids all partitions remember together; beyond that the oldest are forgotten.",
         _FROM_1),
+    honoured("kbroker.handshake.timeout.ms", INT, 10_000,
+        "How long a client may take for its TLS handshake, from the moment that it connects.", _FROM_1),
     honoured("kbroker.in.memory", BOOLEAN, False,
         "Whether everything is kept in memory and forgotten at the end."),
     honoured("kbroker.log.level", STRING, "INFO",

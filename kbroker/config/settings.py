@@ -137,6 +137,21 @@ class Settings:
                 return BROKER_CONFIGS[name].parse(text)
         return self[name]
 
+    def listener_values(
+        self, listener: Listener, names: Collection[str], altered: Mapping[str, str | None] = _NONE
+    ) -> dict[str, Any]:
+        """The values of broker configs on one listener.
+
+        ``altered``: as if these had been altered for this broker, or removed where they are None.
+        """
+        settings = self
+        if altered:
+            settings = Settings(self.static)
+            changed = {**self.dynamic_broker, **altered}
+            kept = {name: text for name, text in changed.items() if text is not None}
+            settings.replace_dynamic(self.dynamic_default, kept)
+        return {name: settings.of_listener(listener.name, name) for name in names}
+
     def text(self, name: str) -> str | None:
         """What was set, as written; None if the default is in force."""
         for layer in (self.dynamic_broker, self.dynamic_default, self.static):

@@ -71,7 +71,7 @@ def handle(
         max_wait_ms=request.max_wait_ms,
         committed=committed,
         hard_limit=version < 3,
-        sendable=version >= _FIRST_WITH_BATCHES,
+        sendable=version >= _FIRST_WITH_BATCHES and context.peer.takes_files,
     )
     return mapped(fetching.start(), lambda reads: _answer(broker, fetch, reads, context, committed))
 

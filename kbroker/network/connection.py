@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kbroker.network.frame_buffers import FrameBuffers
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.requests.session import Requests
+    from kbroker.security.principal import Principal
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -162,12 +163,18 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
         self._session = self._host.requests.session(self.listener, local, peer)
         self._session.mute = self.mute
+        self._session.takes_files = self._outgoing.sends_files
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
         if refusal is not None:
             self._refuse(refusal)
         elif (rates := self._host.requests.broker.connection_rates) is not None:
             self._wait_for_turn(rates)
+
+    def secured(self, principal: Principal) -> None:
+        """By TLS, before the first byte: the handshake is done, and this is whose certificate was shown."""
+        self._session.principal = principal
+        self.last_active = self._host.now_ms()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:

@@ -22,7 +22,7 @@ Parts = list[Any]  # bytes, bytearray, memoryview or FileRange
 
 
 class Outgoing:
-    __slots__ = ("_closing", "_descriptor", "_kept", "_resumed", "_transport", "paused")
+    __slots__ = ("_closing", "_descriptor", "_kept", "_resumed", "_transport", "paused", "sends_files")
 
     def __init__(self, transport: asyncio.Transport, resumed: Callable[[], None]) -> None:
         # With a mark of zero a write is tried at once, and we hear of it when it did not go out whole.
@@ -32,6 +32,8 @@ class Outgoing:
         self._kept: Parts = []  # begins with a part of a file
         self._descriptor = -1
         self._closing = False
+        # What the kernel sends from a file nobody has encrypted.
+        self.sends_files = getattr(transport, "encrypts", False) is not True
         self.paused = False  # not all of what was written has gone out; `resumed` is called when it has
 
     @property
@@ -95,6 +97,8 @@ class Outgoing:
     def _send(self, part: FileRange) -> bool:
         """Send what the socket takes now; whether that was all. If not, `resume` goes on with it."""
         try:
+            if not self.sends_files:
+                raise OSError("a part of a file on an encrypted connection")
             if self._descriptor < 0:
                 self._descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
             while len(part):

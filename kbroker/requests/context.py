@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 class Peer:
     """The client at the other end of a connection, as far as handlers may see it."""
 
-    __slots__ = ("client_software", "listener", "local_address", "peer_host", "peer_port", "principal")
+    __slots__ = (
+        "client_software",
+        "listener",
+        "local_address",
+        "peer_host",
+        "peer_port",
+        "principal",
+        "takes_files",
+    )
 
     security_protocol = "PLAINTEXT"
     by_token = False
@@ -25,6 +33,7 @@ class Peer:
         self.local_address = local_address  # at which this very connection reached us
         self.peer_host, self.peer_port = peer_address
         self.principal: Principal = ANONYMOUS
+        self.takes_files = True  # the kernel may send it parts of files: nothing encrypts what it gets
         self.client_software: tuple[str, str] | None = None  # name and version, told by ApiVersions (KIP-511)
 
 

@@ -22,13 +22,7 @@ PROMISES = {
     "create.topic.policy.class.name": "org.example.Policy",
     "principal.builder.class": "org.example.Principals",
     "sasl.oauthbearer.jwt.validator.class": "org.example.Validator",
-    "ssl.client.auth": "required",
     "ssl.engine.factory.class": "org.example.Engines",
-    "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE-----",
-    "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----",
-    "ssl.keystore.location": "/etc/broker.jks",
-    "ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----",
-    "ssl.truststore.location": "/etc/clients.jks",
 }
 PROTECTIVE = {name: definition for name, definition in BROKER_CONFIGS.items() if definition.protects}
 
@@ -87,7 +81,7 @@ def test_a_stronger_layer_may_take_a_promise_back(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "listener.name.plaintext.ssl.client.auth",
+        "listener.name.plaintext.ssl.engine.factory.class",
         "listener.name.plaintext.principal.builder.class",
         "listener.name.plaintext.oauthbearer.sasl.oauthbearer.jwt.validator.class",
     ],
@@ -98,15 +92,16 @@ def test_a_promise_for_one_listener_is_refused_too(tmp_path, name):
 
 def test_a_promise_for_a_listener_that_is_not_opened_is_only_mentioned(tmp_path):
     path = tmp_path / "server.properties"
-    path.write_text("listener.name.controller.ssl.client.auth=required\n")
-    assert "listener.name.controller.ssl.client.auth" in Settings.load(path).warning
+    path.write_text("listener.name.controller.sasl.jaas.config=required\n")
+    assert "listener.name.controller.sasl.jaas.config" in Settings.load(path).warning
 
 
 @pytest.mark.parametrize(
-    "name", ["ssl.client.auth", "principal.builder.class", "listener.name.x.ssl.truststore.location"]
+    "name",
+    ["ssl.engine.factory.class", "principal.builder.class", "listener.name.x.ssl.engine.factory.class"],
 )
 def test_a_promise_made_at_run_time_is_refused_and_not_stored(broker, name):
-    change = Change(name, Operation.SET, PROMISES.get(name, "/etc/clients.jks"))
+    change = Change(name, Operation.SET, PROMISES.get(name, "org.example.Login required;"))
     with pytest.raises(ApiError) as error:
         broker.dynamic_configs.alter(ResourceType.BROKER, "1", [change])
     assert error.value.code is ErrorCode.INVALID_REQUEST
@@ -115,13 +110,13 @@ def test_a_promise_made_at_run_time_is_refused_and_not_stored(broker, name):
 
 
 def test_a_promise_stored_earlier_is_told_and_stands_in_nobodys_way(caplog):
-    broker = FakeBroker(catalog=catalog_with((ResourceType.BROKER, "1", "ssl.client.auth", "required")))
-    assert "without effect: ssl.client.auth: " in caplog.text
+    broker = FakeBroker(catalog=catalog_with((ResourceType.BROKER, "1", "ssl.engine.factory.class", "a.B")))
+    assert "without effect: ssl.engine.factory.class: " in caplog.text
     broker.dynamic_configs.alter(ResourceType.BROKER, "1", [Change("log.retention.ms", Operation.SET, "5")])
     broker.dynamic_configs.alter(
-        ResourceType.BROKER, "1", [Change("ssl.client.auth", Operation.DELETE, None)]
+        ResourceType.BROKER, "1", [Change("ssl.engine.factory.class", Operation.DELETE, None)]
     )
-    assert broker.settings["ssl.client.auth"] == "none"
+    assert broker.settings["ssl.engine.factory.class"] is None
 
 
 def test_the_broker_does_not_start_with_a_promise_that_it_does_not_keep(tmp_path):

@@ -31,3 +31,18 @@ def test_without_a_descriptor_the_connection_is_closed_with_a_line(
     transport.writelines.assert_called_once_with([b"head"])
     transport.abort.assert_called_once_with()
     assert "Too many open files" in caplog.text
+
+
+def test_a_part_of_a_file_never_leaves_on_an_encrypted_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = Files()
+    (tmp_path / "file").write_bytes(bytes(100))
+    part = FileRange(files, InlineWorker(), files.open(str(tmp_path / "file")), 0, 100)
+    transport = MagicMock(encrypts=True)
+    outgoing = Outgoing(transport, lambda: None)
+    monkeypatch.setattr(os, "dup", MagicMock(side_effect=AssertionError))
+    outgoing.write([b"head", part, b"tail"])
+    transport.writelines.assert_called_once_with([b"head"])
+    transport.abort.assert_called_once_with()
+    assert "encrypted connection" in caplog.text

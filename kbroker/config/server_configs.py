@@ -85,7 +85,7 @@ SERVER_CONFIGS = (
         "Whether every record of a produced batch is decoded and checked, not only the batch."),
     honoured("listener.security.protocol.map", STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Which protocol each named listener speaks; kbroker speaks PLAINTEXT."),
+        "Which security protocol each named listener speaks: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."),
     honoured("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",),
         "Where the broker listens: name://host:port, several separated by commas. Port 0 picks a free one.",
         ListOf(allow_empty=False)),

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from compat.differential.acls.users import ADMIN, ANONYMOUS, ANY, GROUP, LITERAL, READ, TOPIC, Door, User, acl
 from compat.harness.batches import TRANSACTIONAL, Record, batch
 from compat.harness.waiting import eventually
-
-from .users import ADMIN, ANONYMOUS, ANY, GROUP, LITERAL, READ, TOPIC, Door, User, acl
 
 ALLOWED, FORBIDDEN = "allowed", "forbidden"
 KINDS = (ALLOWED, FORBIDDEN)
@@ -26,11 +25,10 @@ CASES: dict[str, list[Case]] = {}
 class Asking:
     """A user who asks a broker at one version."""
 
-    def __init__(self, door: Door, user: User, version: int, ids: dict[str, bytes]) -> None:
+    def __init__(self, door: Door, user: User, version: int) -> None:
         self.door = door
         self.user = user
         self.version = version
-        self.ids = ids
 
     def __call__(self, api_name: str, **values: Any) -> Any:
         return in_order(self.door.ask(self.user, api_name, self.version, values))
@@ -47,7 +45,7 @@ class Asking:
         yield from (ALLOWED, FORBIDDEN, "allowed-missing", "forbidden-missing")
 
     def topic_id(self, name: str) -> bytes:
-        return self.ids.get(name, UNKNOWN_ID[:12] + name[:4].encode())
+        return self.door.topic_ids.get(name, UNKNOWN_ID[:12] + name[:4].encode())
 
 
 def case(api_name: str) -> Callable[[Case], Case]:
@@ -68,21 +66,35 @@ def in_order(answer: Any) -> Any:
 
 
 def without(answer: Any, *names: str) -> Any:
-    """With a mere True for what these fields hold, if they hold anything."""
+    """With a mere True for what these fields hold, unless that is a number below 0, or nothing."""
     if isinstance(answer, dict):
         return {
-            name: item and True if name in names else without(item, *names) for name, item in answer.items()
+            name: _is_there(item) if name in names else without(item, *names) for name, item in answer.items()
         }
     if isinstance(answer, list):
         return [without(item, *names) for item in answer]
     return answer
 
 
-def prepare(door: Door) -> dict[str, bytes]:
-    """Topics, groups with offsets, and the coordinators; the ids of the topics."""
-    ids = {}
+def _is_there(item: Any) -> Any:
+    if isinstance(item, int):
+        return item if item < 0 else True
+    return item and True
+
+
+def by_answer(answers: dict[Any, Any]) -> dict[str, Any]:
+    """Who got which answer, each answer once."""
+    askers: dict[str, list[str]] = {}
+    for asker, answer in answers.items():
+        askers.setdefault(repr(answer), []).append(str(asker))
+    by_text = {repr(answer): answer for answer in answers.values()}
+    return {", ".join(names): by_text[text] for text, names in askers.items()}
+
+
+def prepare(door: Door) -> None:
+    """Topics, groups with offsets, and the coordinators."""
     for kind in KINDS:
-        ids[kind] = door.side.create_topic(kind, 2)
+        door.topic_ids[kind] = door.side.create_topic(kind, 2)
         door.side.produce(kind, batch([Record(b"1"), Record(b"2")], timestamp_ms=1_700_000_000_000))
     for kind in KINDS:
         for key_type in (0, 1):
@@ -94,7 +106,6 @@ def prepare(door: Door) -> dict[str, bytes]:
         commit(door, f"{kind}-group", ALLOWED, FORBIDDEN)
         txn = {"TransactionalId": f"{kind}-known", "TransactionTimeoutMs": 60_000}
         eventually(lambda txn=txn: door.raw(ADMIN, "InitProducerId", 4, txn)["ErrorCode"] == 0)
-    return ids
 
 
 def commit(door: Door, group: str, *topics: str) -> None:
@@ -127,7 +138,8 @@ def _data(asking: Asking, records: Callable[[str], bytes]) -> list[dict[str, Any
 @case("Produce")
 def produce(asking: Asking) -> Any:
     records = batch([Record(b"more")], timestamp_ms=1_700_000_000_000)
-    return asking("Produce", Acks=-1, TimeoutMs=5000, TopicData=_data(asking, lambda _: records))
+    answer = asking("Produce", Acks=-1, TimeoutMs=5000, TopicData=_data(asking, lambda _: records))
+    return without(answer, "BaseOffset")
 
 
 @case("Produce")
@@ -207,7 +219,7 @@ def list_offsets(asking: Asking) -> Any:
 def offset_for_leader_epoch(asking: Asking) -> Any:
     partitions = [{"Partition": 1, "CurrentLeaderEpoch": -1, "LeaderEpoch": 0}]
     topics = [{"Topic": topic, "Partitions": partitions} for topic in asking.topics()]
-    return asking("OffsetForLeaderEpoch", ReplicaId=-2, Topics=topics)
+    return without(asking("OffsetForLeaderEpoch", ReplicaId=-2, Topics=topics), "EndOffset")
 
 
 @case("DeleteRecords")

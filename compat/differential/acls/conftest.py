@@ -6,13 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat.conftest import selected_brokers
-from compat.differential.pair import Pair
-from compat.harness.broker import KBrokerProcess
-from compat.harness.kafka import RealKafka
-
-from .cases import ALLOWED, prepare
-from .users import (
+from compat.differential.acls.cases import ALLOWED, prepare
+from compat.differential.acls.users import (
     ALL,
     GROUP,
     OPEN_UNTIL_THERE_ARE_ACLS,
@@ -24,14 +19,8 @@ from .users import (
     Door,
     acl,
 )
-
-
-class Doors:
-    """The doors of both brokers, and the ids of their topics."""
-
-    def __init__(self) -> None:
-        self.doors: dict[str, Door] = {}
-        self.ids: dict[str, dict[str, bytes]] = {}
+from compat.harness.brokers import Server, running
+from compat.harness.side import Side
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +29,16 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def both_brokers(settings: dict[str, str]) -> Iterator[Pair]:
-    if len(selected_brokers()) < 2:
-        pytest.skip("KBROKER_COMPAT selects one broker, a comparison needs both")
-    with KBrokerProcess(settings) as kbroker, RealKafka(settings) as apache:
-        yield Pair(kbroker, apache)
+def brokers(settings: dict[str, str]) -> Iterator[tuple[Server, ...]]:
+    with running(settings) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
-def doors(both_brokers: Pair, settings: dict[str, str]) -> Iterator[Doors]:
-    doors = Doors()
-    for side in (both_brokers.kbroker, both_brokers.apache):
-        door = doors.doors[side.name] = Door(side)
+def doors(brokers: tuple[Server, ...], settings: dict[str, str]) -> Iterator[dict[str, Door]]:
+    """By the name of the broker."""
+    doors = {server.name: Door(Side(server)) for server in brokers}
+    for door in doors.values():
         if "super.users" not in settings:
             door.let_in(
                 *(
@@ -59,7 +46,7 @@ def doors(both_brokers: Pair, settings: dict[str, str]) -> Iterator[Doors]:
                     for type_ in (TOPIC, GROUP, TRANSACTIONAL_ID)
                 )
             )
-        doors.ids[side.name] = prepare(door)
+        prepare(door)
     yield doors
-    for door in doors.doors.values():
+    for door in doors.values():
         door.close()

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from compat.differential.pair import Pair, Side, versions
+from compat.differential.acls.cases import CASES, Asking, Case, by_answer
+from compat.differential.acls.users import ADMIN, CLUSTER_ONLY, NOBODY, ONE_TYPE, SINGLE, SOME, Door, User
+from compat.differential.pair import Pair
+from compat.harness.side import Side, versions
 from kbroker.requests.apis import APIS
 
-from .cases import CASES, Asking
-from .conftest import Doors
-from .users import ADMIN, CLUSTER_ONLY, NOBODY, ONE_TYPE, SINGLE, SOME
-
-WITHOUT_AN_AUTHORIZER = {"GetTelemetrySubscriptions", "PushTelemetry"}
-"""Kafka lets everybody send metrics; both brokers offer it only where something receives them."""
+WITHOUT_RULES = {"GetTelemetrySubscriptions", "PushTelemetry"}
+"""Everybody may send metrics; brokers offer it only where something receives them."""
 
 ALL_CASES = [
     pytest.param(api_name, case, id=f"{api_name}-{case.__name__}")
@@ -24,29 +23,28 @@ ALL_CASES = [
 
 
 def test_every_api_has_a_case() -> None:
-    assert CASES.keys() | WITHOUT_AN_AUTHORIZER == {api.name for api in APIS}
+    assert CASES.keys() | WITHOUT_RULES == {api.name for api in APIS}
 
 
 @pytest.mark.parametrize(("api_name", "case"), ALL_CASES)
 @pytest.mark.parametrize("user", [NOBODY, SOME, ADMIN], ids=lambda user: user.name)
 def test_every_version_answers_as_kafka(
-    pair: Pair, doors: Doors, user: Any, api_name: str, case: Any
+    pair: Pair, doors: dict[str, Door], user: User, api_name: str, case: Case
 ) -> None:
     def scenario(side: Side) -> Any:
-        door, ids = doors.doors[side.name], doors.ids[side.name]
-        return {version: case(Asking(door, user, version, ids)) for version in versions(api_name)}
+        door = doors[side.name]
+        return by_answer({version: case(Asking(door, user, version)) for version in versions(api_name)})
 
     pair.same(scenario)
 
 
 @pytest.mark.parametrize(("api_name", "case"), ALL_CASES)
 def test_who_has_one_right_or_one_kind_of_things_is_answered_as_by_kafka(
-    pair: Pair, doors: Doors, api_name: str, case: Any
+    pair: Pair, doors: dict[str, Door], api_name: str, case: Case
 ) -> None:
     def scenario(side: Side) -> Any:
-        door, ids = doors.doors[side.name], doors.ids[side.name]
-        newest = max(versions(api_name))
+        door, newest = doors[side.name], max(versions(api_name))
         users = SINGLE | CLUSTER_ONLY | ONE_TYPE
-        return {name: case(Asking(door, user, newest, ids)) for name, user in users.items()}
+        return by_answer({name: case(Asking(door, user, newest)) for name, user in users.items()})
 
     pair.same(scenario)

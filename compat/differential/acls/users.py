@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from compat.differential.pair import CLOSED, Side
 from compat.harness import wire
 from compat.harness.connection import Connection, ConnectionClosed
+from compat.harness.side import CLOSED, Side
 from compat.harness.waiting import eventually
 
 SETTINGS = {
@@ -100,6 +100,7 @@ class Door:
 
     def __init__(self, side: Side) -> None:
         self.side = side
+        self.topic_ids: dict[str, bytes] = {}
         self._connections: dict[str, Connection] = {}
 
     def ask(self, user: User, api_name: str, version: int, values: dict[str, Any]) -> Any:

@@ -7,11 +7,14 @@ CYCLES  ?= 200
 # All others run once (compat/conftest.py): one that fails by chance is a defect, in the test or in the broker.
 AGAIN   ?= --reruns 1
 BIN     := $(VENV)/bin
+# Differential tests that are cheap, run on a real Apache Kafka each time: so the recordings and what starts Kafka stay right.
+SMOKE   := compat/differential/api_versions compat/differential/configs/test_config_definitions.py
+SPARK   := compat/clients/spark
 RUN     := $(BIN)/.run-installed
 TESTING := $(BIN)/.test-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run install install-test test check format unit compat compat-spark compat-spark-full jars bench torture clean
+.PHONY: help run install install-test test check format unit compat compat-apache compat-record compat-spark compat-spark-full jars bench torture clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,14 +52,21 @@ format: $(TESTING)  ## format and fix what ruff can
 unit: $(TESTING)  ## the tests of tests/
 	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile --no-loadscope-reorder
 
-compat: $(TESTING) jars  ## real clients on kbroker and on a real Apache Kafka (KBROKER_COMPAT=kbroker|apache|both)
-	$(BIN)/python -m pytest compat/spark compat -q -n 2 $(AGAIN)
+compat: $(TESTING) jars  ## real clients on kbroker, and its answers against recorded ones of Apache Kafka; benchmarks, tiny
+	$(BIN)/python -m pytest compat benchmarks -q -n 2 $(AGAIN)
+	KBROKER_COMPAT=apache $(BIN)/python -m pytest $(SMOKE) -q $(AGAIN)
 
-compat-spark: $(TESTING) jars  ## Spark's own kafka connector and the pipeline, on both brokers
-	$(BIN)/python -m pytest compat/spark -q
+compat-apache: $(TESTING) jars  ## the same tests on a real Apache Kafka, and the recordings against its answers
+	KBROKER_COMPAT=apache $(BIN)/python -m pytest compat -q -n 2 $(AGAIN)
+
+compat-record: $(TESTING) jars  ## record anew what a real Apache Kafka answers
+	KBROKER_COMPAT=record $(BIN)/python -m pytest compat/differential -q -n 2
+
+compat-spark: $(TESTING) jars  ## Spark's own kafka connector and the pipeline
+	$(BIN)/python -m pytest $(SPARK) -q
 
 compat-spark-full: $(TESTING) jars  ## the same with millions of rows, large records and many kills
-	$(BIN)/python -m pytest compat/spark -q -m "spark_full or not spark_full"
+	KBROKER_COMPAT=both $(BIN)/python -m pytest $(SPARK) -q -m "spark_full or not spark_full"
 
 jars: $(TESTING)  ## download the pinned Kafka jars
 	@$(BIN)/python -m compat.harness.jars

@@ -1,51 +1,29 @@
 """The two brokers under test, started once per run and shared by all suites.
 
-A test that takes `kafka_server` runs on kbroker and then on a real Apache Kafka; KBROKER_COMPAT=kbroker or
-KBROKER_COMPAT=apache restricts a run to one of them. KBROKER_COMPAT_ARGUMENTS="--in-memory" gives kbroker
-more arguments.
+A test that takes `kafka_server` runs on the brokers that KBROKER_COMPAT selects: kbroker (unless told
+otherwise), apache or both. KBROKER_COMPAT_ARGUMENTS="--in-memory" gives kbroker more arguments.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compat.harness import names
 from compat.harness.broker import KBrokerProcess
+from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, new_kbroker, selected_brokers
 from compat.harness.kafka import RealKafka
 from compat.harness.tools import KafkaTools
 
+pytest.register_assert_rewrite("compat.clients.transactions")
+
 HERE = Path(__file__).parent
-Server = KBrokerProcess | RealKafka
-
-SELECTIONS = {
-    "kbroker": ("kbroker",),
-    "apache": ("apache-kafka",),
-    "both": ("kbroker", "apache-kafka"),
-}
-JVM_SUITES = {"connect", "java", "java_groups", "spark", "storage"}
-JVM_FIXTURES = {"apache_kafka_server", "both_brokers", "kafka_tools"}
-KBROKER_ALONE = {"groups/test_restart.py", "groups_consumer/test_settling.py"}
-# What both brokers are told, so that their answers can be compared.
-SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.assignment.interval.ms": "0",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
-}
-
-
-def selected_brokers() -> tuple[str, ...]:
-    selection = os.environ.get("KBROKER_COMPAT", "both")
-    if selection not in SELECTIONS:
-        raise pytest.UsageError(f"KBROKER_COMPAT={selection}: one of {', '.join(SELECTIONS)}")
-    return SELECTIONS[selection]
+SPARK = "compat/clients/spark/"
 
 
 def pytest_configure() -> None:
@@ -59,12 +37,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kafka_server", selected_brokers(), indirect=True, scope="session")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The clients under test leave sockets to the garbage collector; that is not what is tested here.
+    """Spark begins, as nothing else takes as long.
+
+    The clients under test leave sockets to the garbage collector; that is not what is tested here.
 
     `--reruns` is for the tests with a JVM in them, which may be slow for a moment: what fails by chance
     between a client and kbroker is a defect.
     """
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -75,28 +57,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _has_a_jvm(item: pytest.Item) -> bool:
-    """Whether a Java broker, a Java client, a Java tool or Spark takes part."""
-    path = item.path.relative_to(HERE)
-    if path.parts[0] in JVM_SUITES or JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+    """Whether a Java broker, a Java client, a Java tool or Spark takes part.
+
+    Fixtures tell, and the broker that a test runs on; what starts a JVM by itself is marked `java`.
+    """
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if item.get_closest_marker("java") or item.get_closest_marker("spark") or "kafka_tools" in fixtures:
         return True
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if "kafka_server" in parameters:
-        return parameters["kafka_server"] != "kbroker" or "java" in item.nodeid or path.stem == "test_streams"
-    return path.as_posix() not in KBROKER_ALONE
+    if fixtures & {"brokers", "recording"}:
+        return APACHE in selected_brokers()
+    return getattr(getattr(item, "callspec", None), "params", {}).get("kafka_server") == APACHE
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `-n 2` a file stays on one worker, and so does Spark, whose session all its files share.
-
-    It begins first, as nothing else takes as long.
-    """
+    """With `-n 2` a file stays on one worker, and so does Spark, whose session all its files share."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return "spark" if path.startswith("compat/spark/") else path
+            return SPARK if path.startswith(SPARK) else path
 
     config.option.loadscopereorder = False
     return ByFile(config, log)
@@ -104,8 +85,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def kbroker_server() -> Iterator[KBrokerProcess]:
-    arguments = tuple(os.environ.get("KBROKER_COMPAT_ARGUMENTS", "").split())
-    with KBrokerProcess(SETTINGS, arguments=arguments) as server:
+    with new_kbroker(SETTINGS) as server:
         yield server
 
 
@@ -118,7 +98,7 @@ def apache_kafka_server() -> Iterator[RealKafka]:
 @pytest.fixture(scope="session")
 def kafka_server(request: pytest.FixtureRequest) -> Server:
     """The broker under test: `.bootstrap`, `.name`, `.node_id`."""
-    name = "kbroker_server" if request.param == "kbroker" else "apache_kafka_server"
+    name = "kbroker_server" if request.param == KBROKER else "apache_kafka_server"
     server: Server = request.getfixturevalue(name)
     return server
 
@@ -131,10 +111,8 @@ def kafka_tools() -> Iterator[KafkaTools]:
 
 @pytest.fixture(scope="session")
 def unique() -> Callable[[str], str]:
-    """Names that no other test uses, also not in an earlier run on a broker that is still up."""
-    numbers = itertools.count()
-    run = f"{int(time.time()) % 1_000_000:06d}"
-    return lambda stem: f"{stem}-{run}-{next(numbers)}"
+    """Names that no other test uses."""
+    return names.unique
 
 
 @pytest.fixture

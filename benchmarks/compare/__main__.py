@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument(
         "--only", metavar="TEXT", action="append", help="rows whose name contains this (or that, if repeated)"
     )
+    parser.add_argument(
+        "--against", metavar="DIR", type=Path, help="a checkout of another kbroker, in place of Apache Kafka"
+    )
     parser.add_argument("--save", metavar="DIR", type=Path, help="write compare.json and compare.svg there")
     parser.add_argument("--resume", action="store_true", help="measure only what compare.json there lacks")
     given = parser.parse_args()
@@ -44,9 +47,11 @@ def main() -> int:
         parser.error(f"no such row; there are: {', '.join(row.name for row in ROWS)}")
     jars.classpath("kafka")  # downloaded before anything is timed
     compile_kbroker()
+    if given.against is not None:
+        compile_kbroker(given.against)
     samples = _measured_before(given.save, given.rounds, given.scale) if given.resume else {}
     rows = [row for row in rows if row.name not in samples]
-    with _brokers(given.scale) as brokers, _progress() as progress:
+    with _brokers(given.scale, given.against) as brokers, _progress() as progress:
         task = progress.add_task("", total=len(rows) * given.rounds * len(brokers))
         for row in rows:
             samples[row.name] = {}
@@ -61,9 +66,10 @@ def main() -> int:
 
 
 @contextmanager
-def _brokers(scale: float) -> Iterator[list[Broker]]:
+def _brokers(scale: float, against: Path | None) -> Iterator[list[Broker]]:
     with ExitStack() as stack:
-        brokers: list[Broker] = [BenchKbroker(), BenchKafka()]
+        peer = BenchKafka() if against is None else BenchKbroker(against)
+        brokers: list[Broker] = [BenchKbroker(), peer]
         for broker in brokers:
             stack.enter_context(broker)
             group_loads.wait_for_coordinator(broker)

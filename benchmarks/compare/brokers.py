@@ -53,8 +53,11 @@ class BenchKafka(RealKafka):
 
 
 class BenchKbroker(KBrokerProcess):
-    def __init__(self) -> None:
-        super().__init__(_BOTH)
+    def __init__(self, checkout: Path | None = None) -> None:
+        """``checkout``: of another version, in place of Apache Kafka."""
+        super().__init__(_BOTH, checkout=checkout)
+        if checkout is not None:
+            self.name = f"kbroker in {checkout.name}"
 
     def stop_process(self) -> None:
         self.stop()
@@ -66,10 +69,10 @@ class BenchKbroker(KBrokerProcess):
 Broker = BenchKafka | BenchKbroker
 
 
-def compile_kbroker() -> None:
+def compile_kbroker(checkout: Path = _REPOSITORY) -> None:
     """As pip does where it installs it: Python may have been told not to keep what it compiles."""
     for name in ("kbroker", "protocol", "storage"):
-        compileall.compile_dir(_REPOSITORY / name, quiet=1)
+        compileall.compile_dir(checkout / name, quiet=1)
 
 
 class Process(Protocol):

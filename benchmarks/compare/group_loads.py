@@ -8,7 +8,6 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer
@@ -208,11 +207,6 @@ def consumer_heartbeat_frame(broker: Broker, topic: str) -> bytes:
         group_id=group, member_id=answer["MemberId"], member_epoch=answer["MemberEpoch"]
     )
     return _frame(steady, _CONSUMER_GROUP_HEARTBEAT, 1)
-
-
-def sqlite_transactions(data: Path) -> int:
-    """How many transactions the catalog has seen: iChange, the third word of SQLite's wal-index."""
-    return int(struct.unpack_from("=I", next(data.rglob("*-shm")).read_bytes(), 8)[0])
 
 
 def _frame(request: object, api_key: int, version: int) -> bytes:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable
 
 from benchmarks.compare import group_loads
-from benchmarks.compare.brokers import BenchKbroker, Broker
+from benchmarks.compare.brokers import Broker
 from benchmarks.compare.measures import Load, Numbers, Row, new_topic
 
 
@@ -25,24 +25,16 @@ def _commits(clients: int, commits: int, per_second: float | None = None) -> Loa
         topic = new_topic(broker, 10)
         frames = group_loads.commit_frames(topic, 10, clients)
         group_loads.pump(broker, frames, group_loads.COMMIT_ERROR, clients)  # the groups come into being
-        before = _transactions(broker)
         pumped = group_loads.pump(broker, frames, group_loads.COMMIT_ERROR, count, per_second)
         percentiles = statistics.quantiles(pumped.milliseconds, n=100)
-        numbers = {
+        return {
             "commits_per_s": count / pumped.seconds,
             "cpu_us_per_commit": pumped.cpu_seconds / count * 1e6,
             "commit_p50_ms": percentiles[49],
             "commit_p99_ms": percentiles[98],
         }
-        if before is not None:  # kept beside the samples: Kafka has nothing to compare it with
-            numbers["sqlite_transactions_per_s"] = ((_transactions(broker) or 0) - before) / pumped.seconds
-        return numbers
 
     return run
-
-
-def _transactions(broker: Broker) -> int | None:
-    return group_loads.sqlite_transactions(broker.data) if isinstance(broker, BenchKbroker) else None
 
 
 def _heartbeats(frame: Callable[[Broker, str], bytes], connections: int, heartbeats: int) -> Load:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,12 @@ from benchmarks.compare.measures import UNITS, Numbers
 
 Samples = dict[str, dict[str, list[Numbers]]]  # row → broker (or LIMIT) → one per round
 LIMIT = "limit"
+_TITLES = {"apache-kafka": "Apache Kafka"}
 # Noted of the shared broker after every load, beside the load's own numbers.
 CPU, ANON, FILE = "process_cpu_s", "process_rss_anon_mb", "process_rss_file_mb"
+
+
+KBROKER = "kbroker"
 
 
 class Line(NamedTuple):
@@ -42,7 +47,7 @@ class Line(NamedTuple):
 def lines(samples: Samples) -> list[Line]:
     made: list[Line] = []
     for row, by_broker in samples.items():
-        ours, theirs = by_broker.get("kbroker", []), by_broker.get("apache-kafka", [])
+        ours, theirs = by_broker.get(KBROKER, []), by_broker.get(_peer(by_broker), [])
         if not ours or not theirs:
             continue
         made += [
@@ -61,6 +66,11 @@ def lines(samples: Samples) -> list[Line]:
     return made
 
 
+def _peer(by_broker: Mapping[str, object]) -> str:
+    """What kbroker is compared with."""
+    return next((name for name in by_broker if name not in (KBROKER, LIMIT)), "apache-kafka")
+
+
 def _median(rounds: list[Numbers], number: str) -> float:
     return statistics.median(each[number] for each in rounds)
 
@@ -73,7 +83,8 @@ def _spread(rounds: list[Numbers], number: str) -> float:
 
 def table(samples: Samples) -> str:
     """Markdown; what the whole process had used at the end of a load stands on the load's first line."""
-    titles = ["load", "measured", "kbroker", "Apache Kafka", "ratio", "limit", "spread"]
+    peer = _peer(next(iter(samples.values()), {}))
+    titles = ["load", "measured", KBROKER, _TITLES.get(peer, peer), "ratio", "limit", "spread"]
     titles += ["CPU s", "RssAnon MB", "RssFile MB"]
     out = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     before = None
@@ -92,9 +103,10 @@ def table(samples: Samples) -> str:
 
 
 def _both(by_broker: dict[str, list[Numbers]], number: str) -> str:
-    if any(number not in by_broker[name][0] for name in ("kbroker", "apache-kafka")):
+    both = (KBROKER, _peer(by_broker))
+    if any(number not in by_broker[name][0] for name in both):
         return ""
-    return " / ".join(short(_median(by_broker[name], number)) for name in ("kbroker", "apache-kafka"))
+    return " / ".join(short(_median(by_broker[name], number)) for name in both)
 
 
 def short(value: float) -> str:

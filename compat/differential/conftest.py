@@ -1,4 +1,4 @@
-"""Both brokers at once."""
+"""The brokers that a run selects, and the recordings of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -6,20 +6,42 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat.conftest import selected_brokers
-
-from .pair import Pair
+from compat.differential.pair import Pair
+from compat.differential.recordings import Recording, Recordings
+from compat.harness.brokers import SETTINGS, Server, running, selection
 
 
 @pytest.fixture(scope="session")
-def both_brokers(request: pytest.FixtureRequest) -> Pair:
-    if len(selected_brokers()) < 2:
-        pytest.skip("KBROKER_COMPAT selects one broker, a comparison needs both")
-    return Pair(request.getfixturevalue("kbroker_server"), request.getfixturevalue("apache_kafka_server"))
+def brokers() -> Iterator[tuple[Server, ...]]:
+    """The brokers that run: not those of the clients, which leave configs and features behind.
+
+    A suite that needs them set up otherwise has a fixture of this name.
+    """
+    with running(SETTINGS) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Iterator[Recordings]:
+    recordings = Recordings(records=selection() == "record")
+    yield recordings
+    recordings.save()
 
 
 @pytest.fixture
-def pair(both_brokers: Pair) -> Iterator[Pair]:
-    yield both_brokers
-    both_brokers.kbroker.disconnect()
-    both_brokers.apache.disconnect()
+def recording(recordings: Recordings, request: pytest.FixtureRequest) -> Iterator[Recording]:
+    """This test's."""
+    failed = request.session.testsfailed
+    recording = recordings.of(request.path, request.node.name)
+    yield recording
+    if request.session.testsfailed > failed:
+        recordings.failed(request.path)
+    else:
+        recording.check_all_were_expected()
+
+
+@pytest.fixture
+def pair(brokers: tuple[Server, ...], recording: Recording) -> Iterator[Pair]:
+    pair = Pair(brokers, recording)
+    yield pair
+    pair.disconnect()

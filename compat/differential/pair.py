@@ -1,192 +1,91 @@
 """One scenario, two brokers, equal observations.
 
-A scenario is a function of a `Side`: it sends what it likes and returns what it saw as plain data.
-`Pair.same` runs it on kbroker and on Apache Kafka and compares. What must differ between two clusters is
-replaced by a name: topic ids, cluster ids, ports, producer ids. Throttle times are dropped; of an error
+A scenario is a function of a `Side`: it sends what it likes and returns what it saw as plain data. What
+Apache Kafka returns is recorded (recordings.py); the brokers that run are compared with that. Of an error
 message only its presence counts, and kbroker may give one where Kafka gives none.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
-from compat.conftest import Server
-from compat.harness import wire
-from compat.harness.batches import whole_batches
-from compat.harness.connection import Connection, ConnectionClosed
-from compat.harness.waiting import eventually
+from compat.differential.recordings import RECORD, Recording, Stable
+from compat.harness.brokers import APACHE, KBROKER, Server
+from compat.harness.side import TEXT, Side
 
-DROPPED = frozenset({"ThrottleTimeMs"})
-TEXTS = frozenset({"ErrorMessage", "BatchIndexErrorMessage"})
-CLOSED = "connection closed"
-TEXT = "<text>"
-
-
-class Side:
-    """One of the two brokers, seen by a scenario."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.name = server.name
-        self.node_id = server.node_id
-        self._connection: Connection | None = None
-        self._names: dict[Any, str] = {}
-        with Connection(server.bootstrap) as connection:
-            offered = connection.ask("ApiVersions", 0)["ApiKeys"]
-        self.offered = {each["ApiKey"]: (each["MinVersion"], each["MaxVersion"]) for each in offered}
-
-    def raw(self, api_name: str, version: int, values: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The answer as it came, ids and all."""
-        known = wire.supported(wire.apis()[api_name].request, version, values or {})
-        return self.connection.ask(api_name, version, known)
-
-    def ask(self, api_name: str, version: int, values: dict[str, Any] | None = None) -> Any:
-        """The answer with comparable values; CLOSED when the broker hung up instead."""
-        try:
-            return self.comparable(self.raw(api_name, version, values))
-        except ConnectionClosed:
-            self.disconnect()
-            return CLOSED
-
-    def every_version(self, api_name: str, values: dict[str, Any] | None = None) -> dict[int, Any]:
-        """Version -> the answer; fields that a version lacks are left out of the request."""
-        return {version: self.ask(api_name, version, values) for version in versions(api_name)}
-
-    @property
-    def connection(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self.server.bootstrap, timeout=20)
-        return self._connection
-
-    def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def use_another_connection(self) -> None:
-        """Leave the present connection to the caller, who closes it."""
-        self._connection = None
-
-    def call(self, value: Any, name: str) -> Any:
-        """Let this value (an id of this cluster) appear under a name in what is compared."""
-        self._names[value] = f"<{name}>"
-        return value
-
-    def create_topic(self, topic: str, partitions: int = 1, **configs: str) -> bytes:
-        """Create a topic (configs with _ for .), wait until it leads its partitions; returns its id."""
-        settings = [{"Name": name.replace("_", "."), "Value": value} for name, value in configs.items()]
-        wanted = {"Name": topic, "NumPartitions": partitions, "ReplicationFactor": 1, "Configs": settings}
-        (created,) = self.raw("CreateTopics", 7, {"Topics": [wanted], "timeoutMs": 10_000})["Topics"]
-        assert created["ErrorCode"] == 0, created
-        eventually(lambda: self._is_served(topic, partitions))
-        topic_id: bytes = self.call(created["TopicId"], f"id of {topic}")
-        return topic_id
-
-    def _is_served(self, topic: str, partitions: int) -> bool:
-        """Metadata names the leader a moment before it leads: ask for the offsets instead."""
-        wanted = [{"PartitionIndex": number, "Timestamp": -1} for number in range(partitions)]
-        answer = self.raw("ListOffsets", 4, {"Topics": [{"Name": topic, "Partitions": wanted}]})
-        return all(each["ErrorCode"] == 0 for each in answer["Topics"][0]["Partitions"])
-
-    def produce(self, topic: str, records: bytes, partition: int = 0) -> dict[str, Any]:
-        """Append with acks=all; the partition's part of the answer, as it came."""
-        data = {"Name": topic, "PartitionData": [{"Index": partition, "Records": records}]}
-        answer = self.raw("Produce", 9, {"Acks": -1, "TimeoutMs": 10_000, "TopicData": [data]})
-        appended: dict[str, Any] = answer["Responses"][0]["PartitionResponses"][0]
-        return appended
-
-    def comparable(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: self._field(name, item) for name, item in value.items() if name not in DROPPED}
-        if isinstance(value, list):
-            return [self.comparable(item) for item in value]
-        if isinstance(value, bytes):
-            return self._names.get(value, value)
-        return value
-
-    def _field(self, name: str, value: Any) -> Any:
-        if name in TEXTS and value:
-            return TEXT
-        if name == "Records" and value is not None:
-            return whole_batches(value)
-        if name == "Port" and value == self.server.port:
-            return "<port>"
-        if name in {"ClusterId", "SessionId", "ProducerId"} and value not in {-1, 0, None, ""}:
-            return self._names.get(value, f"<{name}>")
-        return self.comparable(value)
+Scenario = Callable[[Side], Any]
 
 
 class Pair:
-    """kbroker and Apache Kafka, side by side."""
+    """kbroker and Apache Kafka: those of them that run, and the recording of Apache Kafka."""
 
-    def __init__(self, kbroker: Server, apache: Server) -> None:
-        self.kbroker = Side(kbroker)
-        self.apache = Side(apache)
+    def __init__(self, servers: Sequence[Server], recording: Recording) -> None:
+        self.sides = tuple(Side(server) for server in servers)
+        self._recording = recording
+        self._stable = {side.name: Stable() for side in self.sides}
 
-    def same(self, scenario: Callable[[Side], Any]) -> None:
-        """Run the scenario on both and compare what it returns."""
-        expected = scenario(self.apache)
-        found = scenario(self.kbroker)
-        differences = list(_differences(found, expected, ""))
-        if differences:
-            shown = "\n".join(differences[:25])
-            pytest.fail(f"{len(differences)} differences:\n{shown}", pytrace=False)
+    def same(self, scenario: Scenario, about: str = "") -> None:
+        """Both return the same; `about` says in a failure which scenario it was."""
+        self.compare(scenario, lambda ours, kafkas: _fail_if_different(ours, kafkas, KBROKER, about))
 
-    def needs(self, *api_names: str) -> None:
-        """Skip when kbroker does not offer an API yet: what is not advertised cannot differ."""
-        missing = [name for name in api_names if wire.apis()[name].key not in self.kbroker.offered]
-        if missing:
-            pytest.skip(f"kbroker does not offer {', '.join(missing)}")
+    def compare(self, scenario: Scenario, comparison: Callable[[Any, Any], None]) -> None:
+        """Both return what the comparison accepts: kbroker's, Kafka's, in their recorded form."""
+        observed = {side.name: self._stable[side.name](scenario(side)) for side in reversed(self.sides)}
+        expected = self._expected(observed)
+        if KBROKER in observed and not self._recording.records:
+            comparison(observed[KBROKER], expected)
 
+    def kafkas(self, scenario: Scenario) -> Any:
+        """What Apache Kafka returns, to be compared with something else than a running kbroker."""
+        return self._expected(
+            {side.name: self._stable[side.name](scenario(side)) for side in self.sides if side.name == APACHE}
+        )
 
-def versions(api_name: str) -> Iterable[int]:
-    """The versions of Apache Kafka's definition that a client can send."""
-    valid = wire.apis()[api_name].request.versions
-    return range(valid.first, valid.last + 1)
+    def disconnect(self) -> None:
+        for side in self.sides:
+            side.disconnect()
 
-
-def errors(answer: Any) -> Any:
-    """Only the error codes of an answer, in their places."""
-    if isinstance(answer, dict):
-        kept = {name: errors(item) for name, item in answer.items()}
-        return {
-            name: item for name, item in kept.items() if name == "ErrorCode" or item not in ({}, [], None)
-        }
-    if isinstance(answer, list):
-        return [errors(item) for item in answer]
-    return answer if isinstance(answer, int) and not isinstance(answer, bool) else None
-
-
-def request_frame(api_key: int, version: int, body: bytes = b"") -> bytes:
-    """A frame with a header of version 1 and any API key."""
-    header = struct.pack(">hhih", api_key, version, 1, -1)
-    return struct.pack(">i", len(header) + len(body)) + header + body
+    def _expected(self, observed: dict[str, Any]) -> Any:
+        """The recorded observation; if Kafka runs, it is what Kafka returned now."""
+        if self._recording.records:
+            self._recording.write_down(observed[APACHE])
+            return observed[APACHE]
+        expected = self._recording.expected()
+        if APACHE in observed:
+            _fail_if_different(observed[APACHE], expected, "Kafka now", f"not as recorded ({RECORD})")
+        return expected
 
 
-def _differences(found: Any, expected: Any, path: str) -> Iterable[str]:
+def _fail_if_different(found: Any, expected: Any, who: str, about: str) -> None:
+    differences = list(_differences(found, expected, "", who))
+    if differences:
+        shown = "\n".join(differences[:25])
+        pytest.fail(f"{about}\n{len(differences)} differences:\n{shown}".lstrip(), pytrace=False)
+
+
+def _differences(found: Any, expected: Any, path: str, who: str) -> Iterable[str]:
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in sorted(found.keys() | expected.keys(), key=str):
             if name not in found:
-                yield f"{path}.{name}: kbroker has none, Kafka {_short(expected[name])}"
+                yield f"{path}.{name}: {who} has none, Kafka {_short(expected[name])}"
             elif name not in expected:
-                yield f"{path}.{name}: kbroker {_short(found[name])}, Kafka has none"
+                yield f"{path}.{name}: {who} {_short(found[name])}, Kafka has none"
             else:
-                yield from _differences(found[name], expected[name], f"{path}.{name}")
-    elif isinstance(found, list | tuple) and isinstance(expected, list | tuple):
+                yield from _differences(found[name], expected[name], f"{path}.{name}", who)
+    elif isinstance(found, list) and isinstance(expected, list):
         if len(found) != len(expected):
-            counts = f"kbroker has {len(found)}, Kafka {len(expected)}"
+            counts = f"{who} has {len(found)}, Kafka {len(expected)}"
             yield f"{path}: {counts}: {_short(found)} / {_short(expected)}"
             return
         for index, (one, other) in enumerate(zip(found, expected, strict=True)):
-            yield from _differences(one, other, f"{path}[{index}]")
+            yield from _differences(one, other, f"{path}[{index}]", who)
     elif found == TEXT and expected is None:
         return  # a reason where Kafka gives none
     elif found != expected:
-        yield f"{path}: kbroker {_short(found)}, Kafka {_short(expected)}"
+        yield f"{path}: {who} {_short(found)}, Kafka {_short(expected)}"
 
 
 def _short(value: Any) -> str:

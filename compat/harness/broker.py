@@ -30,7 +30,10 @@ class KBrokerProcess:
         *,
         data: Path | None = None,
         arguments: tuple[str, ...] = (),
+        checkout: Path | None = None,
     ) -> None:
+        """``checkout``: a directory with the kbroker to run; else this one."""
+        self.checkout = checkout
         self.settings = {"node.id": str(self.node_id), **(settings or {})}
         self.arguments = arguments
         self.host = "127.0.0.1"
@@ -70,6 +73,7 @@ class KBrokerProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_environment(),
+                cwd=self.checkout,
             )
         try:
             server.wait_until(self._listens, self._process, self.log, seconds, pause=0.01)

@@ -137,7 +137,7 @@ class _Reading:
         else:
             self._consumer.subscribe(topics)
         # A leader that learns its topics' partitions only after it joined would join again, and kafka-python
-        # 3.0.12 may forget that join and stop its heartbeats (compat/kafka_python/test_groups.py).
+        # 3.0.12 may forget that join and stop its heartbeats (compat/clients/kafka_python/test_groups.py).
         self._consumer.topics()
 
     def _partitions(self) -> list[Any]:

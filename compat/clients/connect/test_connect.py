@@ -1,0 +1,134 @@
+"""A Kafka Connect worker in distributed mode, with a file source and a file sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from compat.clients.connect.worker import ConnectWorker
+from compat.harness.connection import Connection
+from compat.harness.waiting import eventually
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture(scope="module")
+def shared_worker(kafka_server, unique, tmp_path_factory) -> Iterator[ConnectWorker]:
+    worker = ConnectWorker(kafka_server.bootstrap, unique("connect"), tmp_path_factory.mktemp("worker"))
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+@pytest.fixture
+def worker(shared_worker: ConnectWorker) -> ConnectWorker:
+    """One that runs; a test may stop and start it."""
+    if not shared_worker.is_running:
+        shared_worker.start()
+    return shared_worker
+
+
+class Pipe:
+    """Lines from a source file through a topic into a sink file; the topic names the two connectors."""
+
+    def __init__(self, worker: ConnectWorker, topic: str, directory: Path) -> None:
+        self.source, self.sink = f"{topic}-source", f"{topic}-sink"
+        self.source_file, self.sink_file = directory / "source.txt", directory / "sink.txt"
+        self.source_file.touch()
+        source = {"connector.class": "FileStreamSource", "file": str(self.source_file), "topic": topic}
+        sink = {"connector.class": "FileStreamSink", "file": str(self.sink_file), "topics": topic}
+        for name, config in ((self.source, source), (self.sink, sink)):
+            worker.put(f"/connectors/{name}/config", {**config, "tasks.max": "1"})
+
+    @property
+    def sink_group(self) -> str:
+        return f"connect-{self.sink}"
+
+    def write(self, lines: Iterable[str]) -> None:
+        with self.source_file.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def wait_for(self, lines: list[str]) -> None:
+        """Until the sink file has exactly these lines, in order, none twice."""
+
+        def arrived() -> list[str]:
+            return self.sink_file.read_text().splitlines() if self.sink_file.exists() else []
+
+        assert eventually(arrived, lambda found: len(found) >= len(lines), seconds=60) == lines
+
+    def delete(self, worker: ConnectWorker) -> None:
+        for name in (self.source, self.sink):
+            worker.delete(f"/connectors/{name}")
+
+
+def groups(bootstrap: str) -> dict[str, tuple[str, str]]:
+    """Protocol type and state of every group."""
+    with Connection(bootstrap) as connection:
+        listed = connection.ask("ListGroups", 5, StatesFilter=[], TypesFilter=[])["Groups"]
+    return {each["GroupId"]: (each["ProtocolType"], each["GroupState"]) for each in listed}
+
+
+def cleanup_policies(bootstrap: str, topics: Iterable[str]) -> set[str]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in topics])
+    return {future.result(30)["cleanup.policy"].value for future in futures.values()}
+
+
+def test_lines_go_from_file_to_file_and_a_worker_that_restarts_goes_on_where_it_stopped(
+    kafka_server, worker: ConnectWorker, topic: str, tmp_path: Path
+) -> None:
+    pipe = Pipe(worker, topic, tmp_path)
+    lines = [f"line {number}" for number in range(100)]
+    pipe.write(lines)
+    pipe.wait_for(lines)
+    listed = groups(kafka_server.bootstrap)
+    assert listed[worker.group] == ("connect", "Stable")
+    assert listed[pipe.sink_group] == ("consumer", "Stable")
+    assert cleanup_policies(kafka_server.bootstrap, worker.topics.values()) == {"compact"}
+
+    worker.stop()
+    assert groups(kafka_server.bootstrap)[pipe.sink_group] == ("consumer", "Empty")
+    more = [f"line {number}" for number in range(100, 150)]
+    pipe.write(more)
+    worker.start()
+    pipe.wait_for(lines + more)
+
+    (stored,) = eventually(
+        lambda: worker.get(f"/connectors/{pipe.source}/offsets")["offsets"],
+        lambda offsets: offsets[0]["offset"] == {"position": pipe.source_file.stat().st_size},
+    )
+    assert stored["partition"] == {"filename": str(pipe.source_file)}
+    worker.put(f"/connectors/{pipe.sink}/stop")
+    worker.wait_for_state(pipe.sink, "STOPPED")
+    worker.delete(f"/connectors/{pipe.sink}/offsets")
+    assert pipe.sink_group not in groups(kafka_server.bootstrap)
+    worker.put(f"/connectors/{pipe.sink}/resume")
+    pipe.wait_for((lines + more) * 2)
+    worker.wait_for_state(pipe.sink, "RUNNING")
+    pipe.delete(worker)
+
+
+def test_workers_share_the_connectors_and_take_over_from_each_other(
+    kafka_server, worker: ConnectWorker, topic: str, tmp_path: Path
+) -> None:
+    pipe = Pipe(worker, topic, tmp_path)
+    pipe.write(["one"])
+    pipe.wait_for(["one"])
+    (tmp_path / "second").mkdir()
+    with ConnectWorker(kafka_server.bootstrap, worker.group, tmp_path / "second") as second:
+
+        def workers() -> set[str]:
+            """Those that run a connector or a task."""
+            return {part["worker_id"] for name in (pipe.source, pipe.sink) for part in second.status(name)}
+
+        both = eventually(workers, lambda found: len(found) == 2, seconds=60)
+        pipe.write(["two"])
+        pipe.wait_for(["one", "two"])
+        worker.stop()
+        assert eventually(workers, lambda found: len(found) == 1, seconds=60) < both
+        pipe.write(["three"])
+        pipe.wait_for(["one", "two", "three"])

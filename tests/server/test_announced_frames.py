@@ -22,6 +22,7 @@ def connected(budget: Budget) -> Connection:
     host.requests.session.return_value.max_request_bytes = 100_000_000
     host.now_ms.return_value = 0
     host.connections.admit.return_value = None
+    host.requests.broker.connection_rates = None
     connection = Connection(host, "PLAINTEXT")
     transport = Mock()
     transport.get_extra_info.return_value = ("127.0.0.1", 1)

@@ -61,16 +61,16 @@ def test_produce(pair, version):
     def scenario(side):
         topic, topic_id = topic_of(side)
         client = warmed(side, producer_byte_rate=1000)
+        sent = time.monotonic()
         answer = client.supported("Produce", version, produce(topic, topic_id))
-        answered = time.monotonic()
         client.ask("Metadata", 9, {"Topics": []})
-        waited_ms = (time.monotonic() - answered) * 1000
+        waited_ms = (time.monotonic() - sent) * 1000
         client.close()
         wait_ms = answer["ThrottleTimeMs"]
         # The name or the id of the topic, and how both are written, make the size of a request.
         return {
             "wait": 100 < wait_ms < 200,
-            "waited as told": wait_ms - 20 <= waited_ms <= wait_ms + 2000,
+            "waited as told": wait_ms <= waited_ms <= wait_ms + 5000,
             "errors": [
                 part["ErrorCode"] for each in answer["Responses"] for part in each["PartitionResponses"]
             ],
@@ -108,7 +108,7 @@ def test_produce_without_an_answer(pair):
         client.ask("Metadata", 9, {"Topics": []})
         waited_ms = (time.monotonic() - began) * 1000
         client.close()
-        return 100 <= waited_ms <= 2000
+        return 100 <= waited_ms <= 5000
 
     pair.same(scenario)
 
@@ -141,15 +141,15 @@ def test_fetch(pair, version):
         topic, topic_id = topic_of(side)
         side.produce(topic, batch([Record(bytes(100_000))]))
         client = warmed(side, consumer_byte_rate=9_900)
+        sent = time.monotonic()
         answer = client.supported("Fetch", version, fetch(topic, topic_id))
-        answered = time.monotonic()
         client.ask("Metadata", 9, {"Topics": []})
-        waited_ms = (time.monotonic() - answered) * 1000
+        waited_ms = (time.monotonic() - sent) * 1000
         client.close()
         wait_ms = answer.pop("ThrottleTimeMs")
         return {
             "wait": 90 < wait_ms < 150,
-            "waited as told": wait_ms - 20 <= waited_ms <= wait_ms + 2000,
+            "waited as told": wait_ms <= waited_ms <= wait_ms + 5000,
             "answer": answer,
         }
 
@@ -176,9 +176,9 @@ def test_a_fetch_session_under_a_quota(pair):
 
 
 def mutated(answer, results):
-    """Codes by topic, and about how many seconds there are to wait."""
+    """Codes by topic, and about how many seconds there are to wait: it gets less while a test runs."""
     codes = [each["ErrorCode"] for each in answer[results]]
-    return codes, round(answer.get("ThrottleTimeMs", -1000) / 1000)
+    return codes, round(answer["ThrottleTimeMs"] / 10_000) * 10
 
 
 def wanted(name, partitions):
@@ -206,7 +206,7 @@ def test_create_topics(pair, version):
 
         seen = [
             create(wanted(names[0], 5), validateOnly=True),
-            create(wanted(names[0], 40)),  # above the quota, but nothing was used before
+            create(wanted(names[0], 36)),  # above the quota, but nothing was used before
             create(wanted(names[1], 1)),
             create(wanted(names[1], 1), validateOnly=True),
             create(wanted(names[0], 1)),  # exists
@@ -262,7 +262,7 @@ def test_create_partitions(pair, version):
 
         seen = [
             grow(small, 5, validate_only=True),
-            grow(big, 41),
+            grow(big, 38),
             grow(small, 2),
             grow(small, 2, validate_only=True),
             grow(small, 1),

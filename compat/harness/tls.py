@@ -1,4 +1,4 @@
-"""Both brokers with a listener that speaks TLS beside the plain one, and how clients of each kind are told."""
+"""Both brokers with a listener that speaks TLS beside the plain one, and how clients are told."""
 
 from __future__ import annotations
 

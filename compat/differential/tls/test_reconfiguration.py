@@ -1,4 +1,4 @@
-"""Key stores and trust stores of a listener that are exchanged while it is open: what is taken, and what refused."""
+"""Key stores and trust stores of a listener, exchanged while it is open: what is taken, what is refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_key_stores_are_taken_or_refused_as_in_kafka(stores: Stores, pair: Pair)
     pair.same(altered((LOCATION, DELETE, None)), "back to a store with fewer names")
 
 
-def test_settings_that_are_not_of_a_listener_are_taken_or_refused_as_in_kafka(stores: Stores, pair: Pair) -> None:
+def test_settings_that_are_not_of_a_listener_are_taken_or_refused_as_in_kafka(
+    stores: Stores, pair: Pair
+) -> None:
     pair.same(altered(("ssl.keystore.location", SET, stores.same)), "a store")
     pair.same(altered(("ssl.client.auth", SET, "requested")), "who must show a certificate")
     pair.same(altered(("ssl.client.auth", DELETE, None)), "nobody again")

@@ -82,3 +82,6 @@ def kafka_python_configs(certificates: Certificates, store: Path | None = None) 
             "ssl_keyfile": str(store.with_suffix(".key")),
         }
     return configs
+
+
+TlsServer = TlsKafka | TlsKbroker

@@ -1,4 +1,4 @@
-"""Both brokers with a listener that speaks TLS beside the plain one, and how clients of each kind are told."""
+"""Both brokers with a listener that speaks TLS beside the plain one, and how clients are told."""
 
 from __future__ import annotations
 
@@ -82,3 +82,6 @@ def kafka_python_configs(certificates: Certificates, store: Path | None = None) 
             "ssl_keyfile": str(store.with_suffix(".key")),
         }
     return configs
+
+
+TlsServer = TlsKafka | TlsKbroker

@@ -31,6 +31,7 @@ COMMANDS = {
     "pipeline": "pipeline",
     "ping": "ping",
     "doctor": "doctor",
+    "tls": "tls",
     "bench": "bench",
     "control": "control",
     "wire": "wire",

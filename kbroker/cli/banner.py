@@ -11,9 +11,12 @@ from kbroker.cli.program import program
 _BOLD, _DIM, _CYAN, _END = "\033[1m", "\033[2m", "\033[36m", "\033[0m"
 
 
-def banner(where: str, kept: str, more: str, *, color: bool) -> str:
-    """``more``: further listeners and the control port, as they continue a sentence."""
-    address = "" if where == DEFAULT else f" -b {where}"
+def banner(where: str, kept: str, more: str, options: str, *, color: bool) -> str:
+    """``more``: further listeners and the control port, as they continue a sentence.
+
+    ``options``: what commands need besides the address.
+    """
+    address = ("" if where == DEFAULT else f" -b {where}") + options
     kbroker = program()
     commands = (
         (f"{kbroker} topic create greetings", "make a topic"),

@@ -13,17 +13,14 @@ from typing import Any
 
 from kbroker import kafka_python
 from kbroker.cli.errors import unreachable
-from kbroker.exit_codes import USAGE, CommandFailed
+from kbroker.exit_codes import UNREACHABLE, USAGE, CommandFailed
 
 DEFAULT = "127.0.0.1:9092"
 VARIABLE = "KBROKER_BOOTSTRAP"
 _CLIENT_ID = "kbroker-cli"
 _VISIBLE_SECONDS = 5
 
-# librdkafka's and Java's names for what kafka-python calls otherwise.
-_ALIASES = {"sasl_username": "sasl_plain_username", "sasl_password": "sasl_plain_password"}
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_WORDS = {"true": True, "false": False, "none": None}
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +42,12 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a config of the client, such as security.protocol=SASL_PLAINTEXT; any number of times",
+    )
+    options.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="configs of the client as Kafka's own tools take them: security.protocol, ssl.* and sasl.* of a "
+        "properties file",
     )
     options.add_argument(
         "--timeout",
@@ -73,15 +76,48 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 def check_reachable(arguments: argparse.Namespace) -> None:
     """Fail at once where nobody listens: the clients would try for as long as they may."""
     reason: object = ""
+    tls = tls_context(arguments)
     for address in addresses(arguments.bootstrap):
         try:
-            with socket.create_connection(address, timeout=arguments.timeout):
+            with socket.create_connection(address, timeout=arguments.timeout) as plain:
+                if tls is not None:
+                    _shake_hands(plain, tls, address, arguments)
                 return
         except TimeoutError:
             reason = f"no answer within {arguments.timeout:g} s"
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
     raise unreachable(arguments.bootstrap, reason)
+
+
+def _shake_hands(
+    plain: socket.socket, tls: Any, address: tuple[str, int], arguments: argparse.Namespace
+) -> None:
+    import ssl
+
+    from kbroker.cli.advertised import diagnosis
+
+    where = f"{address[0]}:{address[1]}"
+    try:
+        tls.wrap_socket(plain, server_hostname=address[0]).close()
+    except ssl.SSLCertVerificationError as error:
+        raise CommandFailed(
+            f"{where}: the broker's certificate is not accepted: {error.verify_message}. The authority to "
+            "trust goes into -X ssl.ca.location=FILE, or ssl.truststore.location of --command-config",
+            UNREACHABLE,
+        ) from None
+    except (ssl.SSLError, ConnectionError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise diagnosis(arguments) or CommandFailed(
+            f"{where} does not speak TLS as security.protocol asks ({reason}): name the port of another "
+            "listener, or another security.protocol",
+            UNREACHABLE,
+        ) from None
+
+
+def tls_context(arguments: argparse.Namespace) -> Any:
+    """What to wrap sockets with; None where they stay plain."""
+    return client_configs(arguments).get("ssl_context")
 
 
 def client_configs(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -91,21 +127,29 @@ def client_configs(arguments: argparse.Namespace) -> dict[str, Any]:
         "client_id": _CLIENT_ID,
         "bootstrap_timeout_ms": int(arguments.timeout * 1000),
     }
+    file = getattr(arguments, "command_config", None)
+    if not arguments.client_configs and file is None:
+        return configs
+    from kbroker.cli import client_properties
+
+    given = {} if file is None else client_properties.read(file)
     for entry in arguments.client_configs:
         name, equals, value = entry.partition("=")
         if not equals or not name:
             raise CommandFailed(f"-X takes NAME=VALUE, not {entry!r}", USAGE)
-        name = name.strip().replace(".", "_").replace("-", "_")
-        typed = int(value) if value.lstrip("-").isdecimal() else _WORDS.get(value.lower(), value)
-        configs[_ALIASES.get(name, name)] = typed
-    protocol = configs.get("security_protocol", "PLAINTEXT")
-    if protocol not in _PROTOCOLS:
-        raise CommandFailed(f"-X security.protocol={protocol}: it is one of {', '.join(_PROTOCOLS)}", USAGE)
-    return configs
+        given[name.strip().replace("_", ".").replace("-", ".")] = value
+    protocol = given.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() not in _PROTOCOLS:
+        raise CommandFailed(f"security.protocol={protocol}: it is one of {', '.join(_PROTOCOLS)}", USAGE)
+    return configs | client_properties.translated(given)
 
 
 def is_plaintext(arguments: argparse.Namespace) -> bool:
     return bool(client_configs(arguments).get("security_protocol", "PLAINTEXT") == "PLAINTEXT")
+
+
+def logs_in(arguments: argparse.Namespace) -> bool:
+    return str(client_configs(arguments).get("security_protocol", "")).startswith("SASL_")
 
 
 def kafka() -> Any:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kbroker.cli import advertised, connection
+from kbroker.cli import advertised, connection, ping
 from kbroker.cli.output import add_output_options, print_json, print_table, size_text
 from kbroker.exit_codes import FOUND, OK
 
@@ -63,6 +63,7 @@ def _python(_: argparse.Namespace) -> Iterator[Finding]:
 
 
 def _broker(arguments: argparse.Namespace) -> Iterator[Finding]:
+    tls = connection.tls_context(arguments)
     for host, port in connection.addresses(arguments.bootstrap):
         where = f"{host}:{port}"
         try:
@@ -73,7 +74,11 @@ def _broker(arguments: argparse.Namespace) -> Iterator[Finding]:
             )
             continue
         try:
-            brokers, took = advertised.brokers((host, port), arguments.timeout)
+            if connection.logs_in(arguments):  # what it tells after that is not looked at
+                brokers: list[Any] = []
+                took = ping.took_ms((host, port), arguments.timeout, tls)
+            else:
+                brokers, took = advertised.brokers((host, port), arguments.timeout, tls)
         except ConnectionRefusedError:
             yield Finding(
                 "broker", "bad", f"nobody listens on {where} ({resolved}): 'kbroker serve' starts one"
@@ -84,8 +89,53 @@ def _broker(arguments: argparse.Namespace) -> Iterator[Finding]:
             yield Finding("broker", "bad", f"{where} is taken by something that is not a Kafka: {error}")
         else:
             yield Finding("broker", "ok" if took < 500 else "warning", f"{where} answers in {took:.0f} ms")
+            yield from _authentication((host, port), str(resolved), arguments.timeout)
             for broker in brokers:
                 yield from _advertised(broker, where, arguments.timeout)
+
+
+def _authentication(address: tuple[str, int], resolved: str, timeout: float) -> Iterator[Finding]:
+    """Whether anybody who reaches the broker is served, and who that may be."""
+    where = f"{address[0]}:{address[1]}"
+    for tls in (None, advertised.anybody()):
+        try:
+            told, _ = advertised.brokers(address, timeout, tls)
+        except OSError:
+            continue
+        reached = [f"{each.host}:{each.port}" for each in told if not _is_loopback(each.host)]
+        reached += [] if _is_loopback(resolved) else [where]
+        reached += [f"port {address[1]} of every interface"] if _listens_beyond_loopback(address[1]) else []
+        encrypted = "" if tls is None else " (TLS without ssl.client.auth=required)"
+        if reached:
+            yield Finding(
+                "authentication",
+                "warning",
+                f"{where} serves anybody without a login{encrypted}, and can be reached at {reached[0]}: "
+                "let it listen on 127.0.0.1 only, or ask for certificates or logins (kbroker docs security)",
+            )
+        else:
+            yield Finding("authentication", "ok", f"{where} serves anybody, on this machine only{encrypted}")
+        return
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _listens_beyond_loopback(port: int) -> bool:
+    """Whether a program on this machine has the port on more than a loopback address."""
+    loopback = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as lines:
+                rows = [line.split() for line in lines][1:]
+        except OSError:
+            continue
+        for row in rows:
+            local, _, number = row[1].rpartition(":")
+            if row[3] == "0A" and int(number, 16) == port and local not in loopback:
+                return local[-2:] != "7F"
+    return False
 
 
 def _advertised(broker: Any, asked: str, timeout: float) -> Iterator[Finding]:
@@ -95,7 +145,7 @@ def _advertised(broker: Any, asked: str, timeout: float) -> Iterator[Finding]:
     if (reason := advertised.obstacle(broker, timeout)) is not None:
         yield Finding(name, "bad", f"{told}, {reason}: {advertised.ADVICE}")
         return
-    loopback = broker.host in ("localhost", "::1") or broker.host.startswith("127.")
+    loopback = _is_loopback(broker.host)
     remote = not asked.startswith(("127.", "localhost", "[::1]"))
     if loopback and remote:
         yield Finding(name, "warning", f"{told}, which other machines cannot reach: {advertised.ADVICE}")

@@ -138,8 +138,8 @@ def _consumer(arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     """By ConsumerGroupDescribe (KIP-848), which kafka-python does not have."""
     from kbroker.cli.wire_client import WireClient
 
-    if not connection.is_plaintext(arguments):
-        note(f"kbroker: members of {group} are not shown: the consumer protocol is asked without TLS or SASL")
+    if connection.logs_in(arguments):
+        note(f"kbroker: members of {group} are not shown: the consumer protocol is asked without SASL")
         return {"state": "-", "assignor": "-", "members": []}
     from kbroker.protocol.messages.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
@@ -148,10 +148,11 @@ def _consumer(arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     from kbroker.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
     address = connection.addresses(arguments.bootstrap)[0]
-    with WireClient(address, arguments.timeout) as wire:
+    tls = connection.tls_context(arguments)
+    with WireClient(address, arguments.timeout, tls) as wire:
         asked = FindCoordinatorRequest(coordinator_keys=[group])
         (coordinator,) = wire.ask(asked, 4, FindCoordinatorResponse).coordinators
-    with WireClient((coordinator.host, coordinator.port), arguments.timeout) as wire:
+    with WireClient((coordinator.host, coordinator.port), arguments.timeout, tls) as wire:
         asked_group = ConsumerGroupDescribeRequest(group_ids=[group])
         (found,) = wire.ask(asked_group, 0, ConsumerGroupDescribeResponse).groups
     if found.error_code:

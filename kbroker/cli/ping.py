@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from kbroker.cli import connection
 from kbroker.cli.errors import unreachable
@@ -32,12 +33,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     deadline = time.monotonic() + arguments.wait
+    tls = connection.tls_context(arguments)
     while True:
         reason: OSError | None = None
         for address in connection.addresses(arguments.bootstrap):
             started = time.monotonic()
             try:
-                apis = _ask(address, arguments.timeout)
+                apis = _ask(address, arguments.timeout, tls)
             except OSError as error:
                 reason = error
                 continue
@@ -48,16 +50,23 @@ def run(arguments: argparse.Namespace) -> int:
         time.sleep(0.05)
 
 
-def _ask(address: tuple[str, int], timeout: float) -> int:
+def _ask(address: tuple[str, int], timeout: float, tls: Any) -> int:
     """How many APIs it has."""
     from kbroker.cli.wire_client import WireClient, WireError
     from kbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-    with WireClient(address, timeout) as client:
+    with WireClient(address, timeout, tls) as client:
         response = client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
         if response.error_code:
             raise WireError(f"it answered with error {response.error_code}")
         return len(response.api_keys)
+
+
+def took_ms(address: tuple[str, int], timeout: float, tls: Any) -> float:
+    """How long it takes to answer. Raises OSError."""
+    started = time.monotonic()
+    _ask(address, timeout, tls)
+    return (time.monotonic() - started) * 1000
 
 
 def _tell(arguments: argparse.Namespace, address: tuple[str, int], apis: int, took_ms: float) -> None:

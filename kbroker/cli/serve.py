@@ -152,18 +152,40 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
     controlled = f", control port {control}" if control is not None else ""
+    open_to = _open_to_others(settings, server)
+    if open_to:
+        logging.getLogger("kbroker").warning(
+            "anybody who reaches %s may do everything: it asks for neither certificates nor logins", open_to
+        )
+    secured = settings.listeners[0].uses_tls or settings.listeners[0].uses_sasl
+    options = " --command-config FILE" if secured else ""
     if sys.stdout.isatty():
         from kbroker.cli.banner import banner
 
-        text = banner(where, kept, others + controlled, color="NO_COLOR" not in os.environ)
+        text = banner(where, kept, others + controlled, options, color="NO_COLOR" not in os.environ)
     else:
         from kbroker.cli.program import program
 
         text = (
             f"kbroker {__version__} listening on {where}{others}, data in {kept}{controlled}. "
-            f"Try it: {program()} topic list -b {where}"
+            f"Try it: {program()} topic list -b {where}{options}"
         )
     print(text, flush=True)  # noqa: T201
+
+
+def _open_to_others(settings: Settings, server: Server) -> str:
+    """The listeners that other machines can reach and that know nobody, in words."""
+    known = {
+        listener.name
+        for listener in settings.listeners
+        if listener.uses_sasl
+        or (listener.uses_tls and settings.of_listener(listener.name, "ssl.client.auth") == "required")
+    }
+    return ", ".join(
+        f"{name} on {host}:{port}"
+        for name, host, port in server.addresses
+        if name not in known and not (host.startswith("127.") or host == "::1")
+    )
 
 
 def _start_logging(level: str, style: str) -> None:

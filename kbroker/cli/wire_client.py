@@ -1,13 +1,13 @@
 """A small blocking client on kbroker's own codec, for what must be quick or what kafka-python cannot ask.
 
-Plaintext only.
+Without logins.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kbroker.protocol.codec import decode, encode_bytes
 from kbroker.protocol.headers import (
@@ -18,6 +18,9 @@ from kbroker.protocol.headers import (
 )
 from kbroker.protocol.message import schema_of
 
+if TYPE_CHECKING:
+    import ssl
+
 _LENGTH = struct.Struct(">i")
 _LARGEST_ANSWER = 100 << 20
 
@@ -27,8 +30,14 @@ class WireError(OSError):
 
 
 class WireClient:
-    def __init__(self, address: tuple[str, int], timeout: float) -> None:
+    def __init__(self, address: tuple[str, int], timeout: float, tls: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection(address, timeout=timeout)
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=address[0])
+            except OSError:
+                self._socket.close()
+                raise
         self._correlation_id = 0
 
     def ask(self, request: Any, version: int, response_type: type[Any]) -> Any:

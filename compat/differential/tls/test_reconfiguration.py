@@ -1,4 +1,4 @@
-"""Key stores and trust stores of a listener that are exchanged while it is open: what is taken, and what refused."""
+"""Key stores and trust stores of a listener, exchanged while it is open: what is taken, what is refused."""
 
 from __future__ import annotations
 

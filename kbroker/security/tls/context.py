@@ -78,6 +78,17 @@ def make_tls(values: Mapping[str, Any]) -> Tls:
     return Tls(context, mapping, own, trusted is not None, files)
 
 
+def make_client_context(values: Mapping[str, Any]) -> ssl.SSLContext:
+    """That of a client, of the values of all SETTINGS. Raises TlsError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _choose_versions(context, values)
+    keys = key_store(values)
+    if keys is not None:
+        _load_keys(context, keys)
+    _load_trusted(context, trust_store(values))
+    return context
+
+
 def check_replacement(old: Tls, new: Tls, values: Mapping[str, Any]) -> None:
     """Whether a listener that has clients may go on with another key store. Raises TlsError."""
     was, becomes = old.identity.distinguished_name, new.identity.distinguished_name

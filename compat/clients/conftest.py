@@ -1,0 +1,52 @@
+"""Brokers that speak TLS, for the clients of every kind, and the certificates that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compat.harness.brokers import APACHE, selected_brokers
+from compat.harness.tls import TlsKafka, TlsKbroker, TlsServer, store_settings
+from tests.support.certificates import Certificates
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """On the brokers that KBROKER_COMPAT selects."""
+    for name in ("tls_server", "mutual_tls_server"):
+        if name in metafunc.fixturenames:
+            brokers = [
+                pytest.param(each, marks=pytest.mark.java if each == APACHE else ())
+                for each in selected_brokers()
+            ]
+            metafunc.parametrize(name, brokers, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Those of another authority."""
+    return Certificates(tmp_path_factory.mktemp("strangers"), "another CA")
+
+
+def _started(name: str, settings: dict[str, str]) -> Any:
+    return TlsKafka(settings) if name == APACHE else TlsKbroker(settings)
+
+
+@pytest.fixture(scope="module")
+def tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[TlsServer]:
+    """Lets everybody in."""
+    with _started(request.param, store_settings(certificates)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mutual_tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[TlsServer]:
+    """Lets those in that show a certificate."""
+    with _started(request.param, store_settings(certificates, "required")) as server:
+        yield server

@@ -64,9 +64,7 @@ def test_a_token_logs_in_until_it_expires(server: ServerProcess, provider: Provi
 
 def _without_time(claims: dict[str, Any]) -> str:
     """A test's name is the same in every process that collects it."""
-    return str(
-        {name: value - NOW if name in ("exp", "nbf") and value else value for name, value in claims.items()}
-    )
+    return str({name: "a time" if isinstance(value, int) else value for name, value in claims.items()})
 
 
 @pytest.mark.parametrize(

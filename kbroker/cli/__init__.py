@@ -27,6 +27,7 @@ COMMANDS = {
     "config": "config",
     "cluster": "cluster",
     "user": "user",
+    "acl": "acl",
     "apply": "apply",
     "pipeline": "pipeline",
     "ping": "ping",

@@ -344,7 +344,10 @@ def test_a_handshake_that_does_not_end_is_closed_in_time(guarded, certificates, 
     with socket.create_connection(guarded.address, timeout=20) as connection:
         connection.sendall(whole[: int(len(whole) * share)])
         assert is_closed(connection)
-    eventually(lambda: "its TLS handshake took more than 0.7 s" in guarded.log())
+    if share:
+        eventually(lambda: "its TLS handshake took more than 0.7 s" in guarded.log())
+    else:  # there may be thousands of them
+        assert "WARNING" not in guarded.log()
 
 
 def test_a_damaged_record_after_the_handshake_closes_that_connection_alone(server, certificates):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from benchmarks.compare.brokers import Broker
 from compat.harness import jars, java
 
 _CLIENT_OPTIONS = ("-XX:+UseSerialGC", "-Xms256m")
@@ -35,8 +34,15 @@ def run_tool(main_class: str, *arguments: str, timeout: float = 600) -> str:
     return done.stdout
 
 
+class Address(Protocol):
+    """What a load needs of a broker; one that speaks TLS also has a `client_file`."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
 def produce(
-    broker: Broker, topic: str, records: int, size: int, *, rate: int = -1, **configs: str
+    broker: Address, topic: str, records: int, size: int, *, rate: int = -1, **configs: str
 ) -> Produced:
     """producer-perf; configs with underscores for dots."""
     properties = [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
@@ -45,17 +51,24 @@ def produce(
         *("--topic", topic, "--num-records", str(records), "--record-size", str(size)),
         *("--throughput", str(rate), "--bootstrap-server", broker.bootstrap),
         *(("--command-property", *properties) if properties else ()),
+        *_secured(broker),
     )
     last = list(_PRODUCED.finditer(said))[-1]
     return Produced(float(last[2]), float(last[6]), float(last[8]), float(last[9]), float(last[5]))
 
 
-def consume(broker: Broker, topic: str, records: int, group: str) -> float:
+def _secured(broker: Address) -> tuple[str, ...]:
+    file = getattr(broker, "client_file", "")
+    return ("--command-config", file) if file else ()
+
+
+def consume(broker: Address, topic: str, records: int, group: str) -> float:
     """consumer-perf from the start; megabytes per second while fetching."""
     said = run_tool(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--topic", topic, "--num-records", str(records), "--bootstrap-server", broker.bootstrap),
         *("--group", group, "--timeout", "60000", "--hide-header"),
+        *_secured(broker),
     )
     fields = [field.strip() for field in said.strip().splitlines()[-1].split(",")]
     if int(fields[4]) < records:

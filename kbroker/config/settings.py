@@ -112,6 +112,10 @@ class Settings:
         _check_protection(static | unknown)
         loaded = cls(static, _warning(static, unknown))
         loaded._check()
+        idle = sorted(name for name in static if base_name(name).startswith("ssl."))
+        if idle and not any(listener.uses_tls for listener in loaded.listeners):
+            told = f"no listener speaks TLS, for which there is {', '.join(idle)}"
+            loaded.warning = f"{loaded.warning}; {told}" if loaded.warning else told
         return loaded
 
     def __getitem__(self, name: str) -> Any:

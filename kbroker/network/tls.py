@@ -38,6 +38,7 @@ _RECORD_BYTES = 16 * 1024  # the most that one TLS record holds
 _FED_BYTES = 2 * _RECORD_BYTES  # ciphertext is given to OpenSSL in such pieces: its buffers never shrink
 _ENCRYPTED_BYTES = 16 * _RECORD_BYTES  # is written at a time
 _MOST_HANDSHAKES = 1000
+_MOST_UNTAKEN_BYTES = 4 * _ENCRYPTED_BYTES  # more than is ever written at a time
 
 # What OpenSSL says, and what it means to whoever reads the log.
 _REASONS = {
@@ -259,8 +260,9 @@ class TlsStream(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def give_up(self, reason: str) -> None:
-        """Before the end of the handshake."""
-        self._say(reason)
+        """Before the end of the handshake. Of who never sent a byte there may be thousands."""
+        if self._object is not None:
+            self._say(reason)
         self._over()
         self._connection.abort()
 
@@ -425,9 +427,13 @@ class TlsStream(asyncio.BufferedProtocol):
         return record
 
     def _send_outbound(self) -> None:
-        """What TLS itself has to say."""
-        if self._outbound.pending and not self._lost:
-            self._transport.write(self._outbound.read())
+        """What TLS itself has to say. Who asks it for more and more and takes none of it is closed."""
+        if not self._outbound.pending or self._lost:
+            return
+        self._transport.write(self._outbound.read())
+        if self._transport.get_write_buffer_size() > _MOST_UNTAKEN_BYTES and not self._closing:
+            self._say("it does not take what TLS answers")
+            self._connection.abort()
 
     # ending
 

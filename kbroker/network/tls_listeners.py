@@ -137,7 +137,8 @@ class TlsListeners:
     def _values(self, listener: Listener, altered: Mapping[str, str | None] | None = None) -> dict[str, Any]:
         values = self._settings.listener_values(listener, SETTINGS, altered or {})
         own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
-        if listener.uses_sasl and self._settings.text(own) is None and not (altered or {}).get(own):
+        given = altered[own] if altered and own in altered else self._settings.text(own)
+        if listener.uses_sasl and given is None:
             values["ssl.client.auth"] = (
                 "none"  # as in Kafka: who logs in shows no certificate, unless it is asked here
             )

@@ -10,7 +10,8 @@ import pytest
 
 from compat.harness.tls import TlsServer, java_properties
 from compat.harness.tools import KafkaTools, ToolResult
-from tests.support.certificates import Certificates
+from compat.harness.waiting import eventually
+from tests.support.certificates import HOSTS, Certificates
 
 Run = Callable[..., ToolResult]
 LINES = [f"line {number} {'x' * 500}" for number in range(300)]
@@ -94,16 +95,14 @@ def test_a_key_store_is_exchanged_while_clients_stay(
     run: Run, tls_server: TlsServer, certificates: Certificates
 ) -> None:
     """kafka-configs, as Kafka's documentation says."""
-    from tests.support.certificates import HOSTS
-
     new = certificates.store("renewed", certificates.authority.issue_broker(HOSTS))
     properties = java_properties(certificates)
     resource = ("--entity-type", "brokers", "--entity-name", str(tls_server.node_id))
     change = f"listener.name.ssl.ssl.keystore.location={new}"
     altered = run(tls_server, properties, "kafka-configs", "--alter", *resource, "--add-config", change)
     assert altered.exit_code == 0, altered.output
-    described = run(tls_server, properties, "kafka-configs", "--describe", *resource)
-    assert str(new) in described.stdout
+    describe = ("kafka-configs", "--describe", *resource)
+    eventually(lambda: str(new) in run(tls_server, properties, *describe).stdout)
     wrong = f"listener.name.ssl.ssl.keystore.location={certificates.ca}"
     refused = run(tls_server, properties, "kafka-configs", "--alter", *resource, "--add-config", wrong)
     assert "InvalidRequestException" in refused.output

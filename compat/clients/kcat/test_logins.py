@@ -37,7 +37,7 @@ def librdkafka_version() -> list[int]:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_password_lets_it_in_and_a_wrong_one_does_not(sasl_server: Server, mechanism: str) -> None:
     if mechanism != "PLAIN" and librdkafka_version() < [2, 6, 1]:
-        pytest.skip("its librdkafka sends a wrong nonce, which brokers refuse since Kafka 3.9")
+        pytest.skip("its librdkafka sends a wrong nonce, which brokers refuse since Kafka 4")
     assert listed(sasl_server, mechanism, ALICE[1]).returncode == 0
     refused = listed(sasl_server, mechanism, "wrong")
     assert refused.returncode != 0

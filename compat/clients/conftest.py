@@ -1,4 +1,4 @@
-"""Brokers that speak TLS, for the clients of every kind, and the certificates that go with them."""
+"""Brokers with TLS and with logins, for clients of every kind, and the certificates that go with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from compat.harness.brokers import APACHE, selected_brokers
+from compat.harness import sasl
+from compat.harness.broker import KBrokerProcess
+from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, selected_brokers
+from compat.harness.kafka import RealKafka
 from compat.harness.tls import TlsKafka, TlsKbroker, TlsServer, store_settings
 from tests.support.certificates import Certificates
 
@@ -49,4 +52,17 @@ def tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> It
 def mutual_tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[TlsServer]:
     """Lets those in that show a certificate."""
     with _started(request.param, store_settings(certificates, "required")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=selected_brokers())
+def sasl_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A broker that asks who comes; its users: compat/harness/sasl.py."""
+    settings = SETTINGS | sasl.SETTINGS
+    if request.param == KBROKER:
+        server: Server = KBrokerProcess(settings | sasl.KBROKER_ALONE)
+    else:
+        server = RealKafka(settings)
+    with server:
+        sasl.make_users(server.bootstrap)
         yield server

@@ -100,7 +100,13 @@ class Client:
             return CLOSED
 
     def scram(
-        self, mechanism: str, name: str, password: str, extensions: str = "", header: str = "n,,"
+        self,
+        mechanism: str,
+        name: str,
+        password: str,
+        extensions: str = "",
+        header: str = "n,,",
+        before_nonce: str = "",
     ) -> Any:
         """The answer that ends the exchange."""
         self.handshake(mechanism)
@@ -114,7 +120,7 @@ class Client:
         salt = base64.b64decode(parts["s"])
         salted = hashlib.pbkdf2_hmac(kind, password.encode(), salt, int(parts["i"]))
         key = hmac.digest(salted, b"Client Key", kind)
-        unproved = f"c={base64.b64encode(header.encode()).decode()},r={parts['r']}"
+        unproved = f"c={base64.b64encode(header.encode()).decode()},r={before_nonce}{parts['r']}"
         stored = hashlib.new(kind, key).digest()
         signature = hmac.digest(stored, f"{bare},{said},{unproved}".encode(), kind)
         proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))

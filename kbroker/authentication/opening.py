@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from kbroker.authentication.logins import ListenerLogins, Logins
 from kbroker.config.sasl_rules import given_users
-from kbroker.security.delegation_tokens import TABLE as TOKENS
-from kbroker.security.delegation_tokens import DelegationTokens, Lifetimes
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.security.delegation_tokens import DelegationTokens
 
 TABLE, KEY = "secrets", "login"
 _SECRET_BYTES = 32
@@ -33,6 +32,9 @@ def open_logins(broker: Broker) -> dict[str, ListenerLogins]:
 
 def open_delegation_tokens(broker: Broker) -> DelegationTokens:
     """Those that there were before the last stop; what has expired is swept from now on."""
+    from kbroker.security.delegation_tokens import TABLE as TOKENS
+    from kbroker.security.delegation_tokens import DelegationTokens, Lifetimes
+
     settings = broker.settings
     tokens = DelegationTokens(
         broker.catalog,

@@ -49,6 +49,9 @@ class _State(Enum):
     OPEN = auto()
 
 
+_GREETING, _HANDSHAKING, _EXCHANGE, _OPEN = _State  # every request looks at it
+
+
 class SaslSession(Session):
     __slots__ = (
         "_again_ms",
@@ -75,7 +78,7 @@ class SaslSession(Session):
         self.by_token = False
         self.max_request_bytes = min(self.max_request_bytes, logins.max_receive_bytes)
         self._logins = logins
-        self._state = _State.GREETING
+        self._state = _GREETING
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._bare = False  # SASL messages come without a header
@@ -85,31 +88,31 @@ class SaslSession(Session):
 
     @property
     def authenticated(self) -> bool:  # type: ignore[override]  # of others it is a constant
-        return self._was is not None or self._state is _State.OPEN
+        return self._was is not None or self._state is _OPEN
 
     def execute(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
-        if self._state is not _State.OPEN:
+        if self._state is not _OPEN:
             return self._before_login(frame, now_ms)
         if self._ends_ms is not None:
             if _key(frame) == _HANDSHAKE and self._may_begin_again(now_ms):
                 return self._handshake(frame, now_ms)
             if now_ms > self._ends_ms:
                 raise BadRequest("its session has expired; clients have to authenticate again before that")
-        return super().execute(frame, now_ms)
+        return Session.execute(self, frame, now_ms)
 
     def execute_run(self, view: memoryview, now_ms: int) -> Run:
-        if self._state is not _State.OPEN or (self._ends_ms is not None and now_ms > self._ends_ms):
+        if self._state is not _OPEN or (self._ends_ms is not None and now_ms > self._ends_ms):
             return NO_RUN
-        return super().execute_run(view, now_ms)
+        return Session.execute_run(self, view, now_ms)
 
     # before the login
 
     def _before_login(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
         try:
-            if self._state is _State.EXCHANGE:
+            if self._state is _EXCHANGE:
                 return self._bare_message(frame, now_ms) if self._bare else self._message(frame, now_ms)
             key = _key(frame)
-            if key == _API_VERSIONS and self._state is _State.GREETING:
+            if key == _API_VERSIONS and self._state is _GREETING:
                 return self._versions(frame, now_ms)
             if key == _HANDSHAKE:
                 return self._handshake(frame, now_ms)
@@ -122,14 +125,14 @@ class SaslSession(Session):
         request = parse(frame, self, now_ms)
         answer = request.run(self._requests.broker)
         if answer.error_code == ErrorCode.NONE:
-            self._state = _State.HANDSHAKE
+            self._state = _HANDSHAKING
         return framed(request, answer, self._requests.broker)
 
     def _handshake(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
         request = parse(frame, self, now_ms)
         body: SaslHandshakeRequest = request.body
         offered = self._logins.mechanisms
-        again = self._state is _State.OPEN
+        again = self._state is _OPEN
         if body.mechanism not in offered:
             reason = f"it asks for a SASL mechanism that is not offered ({', '.join(offered)} are)"
             if again:
@@ -143,7 +146,7 @@ class SaslSession(Session):
             self._mechanism = body.mechanism
             self._exchange = self._logins.begin(body.mechanism)
         self._bare = request.context.api_version == 0
-        self._state = _State.EXCHANGE
+        self._state = _EXCHANGE
         return request.frame(SaslHandshakeResponse(ErrorCode.NONE, offered))
 
     # the exchange
@@ -238,7 +241,7 @@ class SaslSession(Session):
         self.max_request_bytes = self._requests.max_request_bytes
         self._exchange = None
         self._was = None
-        self._state = _State.OPEN
+        self._state = _OPEN
         return self._limit(login, now_ms)
 
     def _limit(self, login: Login, now_ms: int) -> int:

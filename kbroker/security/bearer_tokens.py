@@ -29,16 +29,26 @@ class ClaimRules(NamedTuple):
         expires_ms = _milliseconds(claims, "exp")
         if expires_ms is None or now_ms - self.clock_skew_ms >= expires_ms:
             raise InvalidToken("it has expired")
-        if _milliseconds(claims, "iat") is None:
+        issued_ms = _milliseconds(claims, "iat")
+        if issued_ms is None:
             raise InvalidToken("it does not say when it was issued")
         begins_ms = _milliseconds(claims, "nbf")
+        if max(issued_ms, begins_ms or 0) > expires_ms:
+            raise InvalidToken("it ends before it begins")
         if begins_ms is not None and now_ms + self.clock_skew_ms < begins_ms:
             raise InvalidToken("it is not valid yet")
         if self.issuer is not None and claims.get("iss") != self.issuer:
             raise InvalidToken("it is of another issuer")
         self._check_audience(claims.get("aud"))
-        _scopes(claims.get(self.scope_claim))
+        self._check_scope(claims.get(self.scope_claim))
         return BearerToken(_name(claims, self.sub_claim), expires_ms)
+
+    def _check_scope(self, claim: Any) -> None:
+        """As Kafka: none is required, but what there is must make sense, unless it is of another type."""
+        scopes = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        texts = [each.strip() for each in scopes if isinstance(each, str)]
+        if "" in texts or len(set(texts)) < len(scopes):
+            raise InvalidToken("its scope makes no sense")
 
     def _check_audience(self, claim: Any) -> None:
         """As Kafka: a token for somebody is not taken where nobody is expected."""

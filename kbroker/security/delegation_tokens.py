@@ -11,7 +11,7 @@ import base64
 import hmac
 import json
 import logging
-import uuid
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -115,7 +115,7 @@ class DelegationTokens:
             longest_ms = min(longest_ms, max_lifetime_ms)
         max_ms = _sum(now_ms, longest_ms)
         expires_ms = min(max_ms, _sum(now_ms, self._lifetimes.expiry_ms))
-        token_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        token_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         token = DelegationToken(token_id, owner, requester, tuple(renewers), now_ms, expires_ms, max_ms)
         return self._save(token)
 

@@ -115,6 +115,7 @@ SCRAM = {
     "for somebody else": [*ALICE, "", "n,a=admin,"],
     "channel binding not known to the server": [*ALICE, "", "y,,"],
     "channel binding": [*ALICE, "", "p=tls-unique,,"],
+    "a nonce with something before it": [*ALICE, "", "n,,", "nonce"],
     "an unknown token": ["nope", "x", ",tokenauth=true"],
 }
 

@@ -95,6 +95,7 @@ class ScramExchange:
             binding, proof = (base64.b64decode(match[part], validate=True) for part in ("binding", "proof"))
         except binascii.Error:
             raise SaslFailure("the client's final message is not base64") from None
+        # librdkafka before 2.6.1 puts its own nonce in front once more; Kafka 4 refuses that, too.
         if binding != self._header.encode() or not hmac.compare_digest(match["nonce"], self._nonce):
             raise SaslFailure("the client's final message belongs to another exchange")
         said = f"{self._said},{match['unproved']}".encode()

@@ -12,7 +12,6 @@ Decisions are remembered until a binding changes: to ask for one again is to loo
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ _IMPLIED_BY = {operation: {AclOperation.ALL, operation} for operation in AclOper
 }
 """What, where it is allowed, allows an operation."""
 
-_Question = tuple["Principal", str, AclOperation, AclResourceType, str | None]
+_Question = tuple["Principal", str, int, int, str | None]
 """Who, from where, does what to which; None: to any at all."""
 
 
@@ -61,10 +60,11 @@ class AclAuthorizer:
     def authorize(
         self, caller: Caller, operation: AclOperation, resource_type: AclResourceType, name: str
     ) -> bool:
-        question = (caller.principal, caller.peer_host, operation, resource_type, name)
+        # Plain numbers: the hash of an enum's member is a call.
+        question = (caller.principal, caller.peer_host, operation._value_, resource_type._value_, name)
         decision = self._decisions.get(question)
         if decision is None:
-            decision = self._decide(*question)
+            decision = self._decide(caller.principal, caller.peer_host, operation, resource_type, name)
             if len(name) <= _LONGEST_NAME:
                 self._remember(question, decision)
         return decision
@@ -73,7 +73,7 @@ class AclAuthorizer:
         self, caller: Caller, operation: AclOperation, resource_type: AclResourceType
     ) -> bool:
         """Whether there is a resource of this type to which the caller may do this."""
-        question = (caller.principal, caller.peer_host, operation, resource_type, None)
+        question = (caller.principal, caller.peer_host, operation._value_, resource_type._value_, None)
         decision = self._decisions.get(question)
         if decision is None:
             # Whoever may do it to a resource that nobody has heard of: super users, above all.
@@ -144,6 +144,8 @@ def host_address(host: str) -> str:
     """An address as Java writes it, which is how bindings name hosts: IPv6 without any abbreviation."""
     if ":" not in host:
         return host
+    import ipaddress
+
     try:
         address = ipaddress.IPv6Address(host)
     except ValueError:

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 from compat.differential.acls.users import ADMIN, ANONYMOUS, ANY, GROUP, LITERAL, READ, TOPIC, Door, User, acl
 from compat.harness.batches import TRANSACTIONAL, Record, batch
+from compat.harness.brokers import KBROKER, selected_brokers
 from compat.harness.waiting import eventually
+from kbroker.requests.apis import APIS
 
+OFFERED = {api.name for api in APIS}
 ALLOWED, FORBIDDEN = "allowed", "forbidden"
 KINDS = (ALLOWED, FORBIDDEN)
 NO_ID = bytes(16)
@@ -46,6 +51,13 @@ class Asking:
 
     def topic_id(self, name: str) -> bytes:
         return self.door.topic_ids.get(name, UNKNOWN_ID[:12] + name[:4].encode())
+
+
+def of_api(api_name: str, *values: Any, id_: str) -> Any:
+    """A parameter of a test, which waits until kbroker has the API."""
+    waits = api_name not in OFFERED and KBROKER in selected_brokers()
+    missing = pytest.mark.skipif(waits, reason=f"kbroker does not offer {api_name}")
+    return pytest.param(api_name, *values, id=id_, marks=missing)
 
 
 def case(api_name: str) -> Callable[[Case], Case]:
@@ -823,3 +835,69 @@ def delete_acls(asking: Asking) -> Any:
         "PermissionType": ANY,
     }
     return asking("DeleteAcls", Filters=[wanted])
+
+
+# users, tokens and quotas
+
+
+@case("SaslHandshake")
+def sasl_handshake(asking: Asking) -> Any:
+    """On a listener without logins."""
+    return asking("SaslHandshake", Mechanism="PLAIN")["ErrorCode"]
+
+
+@case("SaslAuthenticate")
+def sasl_authenticate(asking: Asking) -> Any:
+    return without(asking("SaslAuthenticate", AuthBytes=b"\0a\0b"), "SessionLifetimeMs")
+
+
+@case("DescribeUserScramCredentials")
+def describe_user_scram_credentials(asking: Asking) -> Any:
+    """By name: to who may not, Kafka never answers about all of them."""
+    users = [{"Name": name} for name in KINDS]
+    return asking("DescribeUserScramCredentials", Users=users)
+
+
+@case("AlterUserScramCredentials")
+def alter_user_scram_credentials(asking: Asking) -> Any:
+    deletions = [{"Name": name, "Mechanism": 1} for name in KINDS]
+    return asking("AlterUserScramCredentials", Deletions=deletions, Upsertions=[])
+
+
+@case("CreateDelegationToken")
+def create_delegation_token(asking: Asking) -> Any:
+    answer = asking("CreateDelegationToken", OwnerPrincipalType="User", OwnerPrincipalName="alice")
+    return answer["ErrorCode"]
+
+
+@case("RenewDelegationToken")
+def renew_delegation_token(asking: Asking) -> Any:
+    return asking("RenewDelegationToken", Hmac=b"hmac", RenewPeriodMs=1000)["ErrorCode"]
+
+
+@case("ExpireDelegationToken")
+def expire_delegation_token(asking: Asking) -> Any:
+    return asking("ExpireDelegationToken", Hmac=b"hmac", ExpiryTimePeriodMs=-1)["ErrorCode"]
+
+
+@case("DescribeDelegationToken")
+def describe_delegation_token(asking: Asking) -> Any:
+    return asking("DescribeDelegationToken", Owners=None)
+
+
+@case("DescribeClientQuotas")
+def describe_client_quotas(asking: Asking) -> Any:
+    components = [{"EntityType": "user", "MatchType": 0, "Match": ALLOWED}]
+    return asking("DescribeClientQuotas", Components=components, Strict=False)
+
+
+@case("AlterClientQuotas")
+def alter_client_quotas(asking: Asking) -> Any:
+    entries = [
+        {
+            "Entity": [{"EntityType": "user", "EntityName": kind}],
+            "Ops": [{"Key": "producer_byte_rate", "Value": 1000.0, "Remove": False}],
+        }
+        for kind in KINDS
+    ]
+    return asking("AlterClientQuotas", Entries=entries, ValidateOnly=True)

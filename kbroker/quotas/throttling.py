@@ -129,9 +129,9 @@ class RequestThrottle:
         "_mutation_throttle",
         "_mute",
         "_size_bytes",
-        "_spent",
         "_throttling",
         "api_key",
+        "seconds",
         "strict",
         "throttle_ms",
     )
@@ -148,21 +148,13 @@ class RequestThrottle:
         self._limits = limits
         self._size_bytes = size_bytes
         self._mute = mute
-        self._spent = 0.0  # seconds on the event loop, up to the answer
+        self.seconds = 0.0  # on the event loop, up to the answer
         self._mutation_throttle = (0, 0)  # milliseconds, and when they began
         self.api_key = -1
         self.strict = False  # mutations above the quota are refused, not only followed by a wait
         self.throttle_ms: int | None = None  # what was decided
 
     # while it is executed
-
-    def executed(self, seconds: float) -> None:
-        """The handler has returned after so long; the answer may come later."""
-        self._spent = seconds
-
-    def spent(self, seconds: float) -> None:
-        """The request took the loop in a later turn."""
-        self._spent += seconds
 
     @property
     def most_fetch_bytes(self) -> int:
@@ -255,7 +247,7 @@ class RequestThrottle:
         if limit is None:
             return 0
         rate = self._throttling.rate(limit, now_ms)
-        rate.record(self._spent * 100, now_ms)
+        rate.record(self.seconds * 100, now_ms)
         return min(rate.throttle_ms(limit.bound, now_ms), self._throttling.windows.size_ms)
 
     def _decide(self, wait_ms: int) -> None:

@@ -149,14 +149,14 @@ def test_the_time_of_requests_is_bounded_and_the_wait_is_at_most_a_window(
 ) -> None:
     put(throttling, table, {"user": "alice"}, request_percentage=1)
     request = begin(throttling, "alice", "a")
-    request.executed(0.1)  # of the ten seconds that count: one per cent
+    request.seconds = 0.1  # of the ten seconds that count: one per cent
     response = HeartbeatResponse()
     request.answer(response)
     assert (request.throttle_ms, response.throttle_time_ms) == (0, 0)
     request.encoded(0.001)
     for seconds, wait_ms in ((0.001, 200), (100.0, 1000)):
         request = begin(throttling, "alice", "a")
-        request.executed(seconds)
+        request.seconds = seconds
         request.answer(response)
         assert (request.throttle_ms, response.throttle_time_ms) == (wait_ms, wait_ms)
 

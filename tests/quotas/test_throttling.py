@@ -12,6 +12,7 @@ from kbroker.quotas.entities import entity_of
 from kbroker.quotas.meters import Windows
 from kbroker.quotas.table import Alteration, QuotaTable
 from kbroker.quotas.throttling import PRODUCE, RequestThrottle, Throttling
+from tests.support.steps import result_of
 
 NOW = 1_700_000_000_000
 WINDOWS = Windows(11, 1000)
@@ -61,8 +62,8 @@ def throttling(clock: Clock) -> Throttling:
 
 def put(throttling: Throttling, table: QuotaTable, entity: dict[str, str | None], **values: float) -> None:
     changes = list(values.items())
-    table.alter([Alteration(entity_of(entity.items()), changes)], validate_only=False)
-    throttling.put_in_force(table)
+    result_of(table.alter([Alteration(entity_of(entity.items()), changes)], validate_only=False))
+    throttling.put_in_force(table.items())
 
 
 def begin(throttling: Throttling, user: str, client_id: str, size_bytes: int = 0) -> RequestThrottle:

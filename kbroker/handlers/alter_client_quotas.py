@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
-from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -31,7 +30,7 @@ _MOST_CHANGES = 10_000  # in one request, as in Kafka
 
 def handle(
     broker: Broker, request: AlterClientQuotasRequest, context: RequestContext
-) -> Steps[AlterClientQuotasResponse | Pending[AlterClientQuotasResponse]]:
+) -> Steps[AlterClientQuotasResponse]:
     quotas = broker.resources(context).quotas(AclOperation.ALTER_CONFIGS)
     if sum(len(entry.ops) for entry in request.entries) > _MOST_CHANGES:
         raise ApiError(ErrorCode.POLICY_VIOLATION, f"More than {_MOST_CHANGES} quotas are altered at once.")
@@ -40,7 +39,7 @@ def handle(
         changes = [(op.key, None if op.remove else op.value) for op in entry.ops]
         alterations.append(Alteration(_entity(entry), changes))
         yield None
-    return mapped(quotas.alter(alterations, validate_only=request.validate_only), _response)
+    return _response((yield from quotas.alter(alterations, validate_only=request.validate_only)))
 
 
 def refuse(

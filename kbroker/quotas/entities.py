@@ -79,7 +79,7 @@ def check_value(entity: Entity, key: str, value: float) -> None:
 def address(name: str) -> str | None:
     """An IP address as connections have it; None: it is none."""
     try:
-        parsed = ip_address(name)
+        parsed = ip_address(name[1:-1] if name[:1] == "[" and name[-1:] == "]" else name)
     except ValueError:
         return None
     mapped = getattr(parsed, "ipv4_mapped", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kbroker.quotas.connection_rates import ConnectionRates
@@ -14,6 +14,7 @@ from kbroker.quotas.throttling import Throttling
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.config.settings import Settings
+    from kbroker.quotas.entities import Entity
 
 UNLIMITED = (1 << 31) - 1
 """The rate that is none."""
@@ -27,12 +28,13 @@ def open_quotas(broker: Broker, stored: Iterable[tuple[str, str]]) -> QuotaTable
     mutation_windows = Windows(settings["controller.quota.window.num"], seconds * 1000)
     throttling = Throttling(_windows(settings), mutation_windows, broker.clock)
 
-    def changed() -> None:
-        broker.throttling = throttling if throttling.put_in_force(table) else None
-        broker.limit_connections()
+    def changed(altered: Mapping[Entity, Mapping[str, float]]) -> None:
+        broker.throttling = throttling if throttling.put_in_force(altered.items()) else None
+        if any(entity[0][0] == IP for entity in altered):
+            broker.limit_connections()
 
     table.on_change(changed)
-    broker.throttling = throttling if throttling.put_in_force(table) else None
+    broker.throttling = throttling if throttling.put_in_force(table.items()) else None
     return table
 
 

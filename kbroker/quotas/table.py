@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.catalog.rows import QUOTAS
-from kbroker.pending import Pending
+from kbroker.pending import Pending, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.quotas.entities import (
     CLIENT_ID,
@@ -47,14 +47,12 @@ class QuotaTable:
         """``stored``: keys and values of the table in the catalog."""
         self._catalog = catalog
         self._quotas: dict[Entity, Values] = {from_text(key): json.loads(value) for key, value in stored}
-        self._listeners: list[Callable[[], None]] = []
-        self._saving: Pending[None] | None = None
+        self._listeners: list[Callable[[Mapping[Entity, Values]], None]] = []
+        self._altering: Pending[None] | None = None  # settles when the request that alters now is done
 
-    def on_change(self, listener: Callable[[], None]) -> None:
+    def on_change(self, listener: Callable[[Mapping[Entity, Values]], None]) -> None:
+        """``listener(quotas)`` is called with all the quotas, maybe none, of entities that were altered."""
         self._listeners.append(listener)
-
-    def __bool__(self) -> bool:
-        return bool(self._quotas)
 
     def items(self) -> Iterable[tuple[Entity, Values]]:
         return self._quotas.items()
@@ -63,79 +61,85 @@ class QuotaTable:
 
     def alter(
         self, alterations: Sequence[Alteration], *, validate_only: bool
-    ) -> Outcomes | Pending[Outcomes]:
+    ) -> Generator[Pending[Any] | None, None, Outcomes]:
         """What became of each entity. All that is permitted is stored together, and then in force.
 
-        An entity that comes again is refused then, but what was asked for it before holds. So it is in Kafka.
+        In steps: None where others may have a turn, a Pending to wait for. An entity that comes again is
+        refused then, but what was asked for it before holds. So it is in Kafka.
         """
-        if self._saving is not None and not self._saving.done:
-            return self._alter_later(self._saving, alterations, validate_only=validate_only)
+        while self._altering is not None:  # by another request: what it stores is what this one alters
+            yield _observed(self._altering)
+        altering = self._altering = Pending()
         outcomes: Outcomes = {}
         altered: dict[Entity, Values] = {}
-        for entity, changes in alterations:
-            names = [name for name, _ in changes]
-            if entity in outcomes or len(set(names)) < len(names):
-                outcomes[entity] = ApiError(
-                    ErrorCode.INVALID_REQUEST, "An entity, or a quota of one, appears twice."
-                )
-                continue
-            try:
-                altered[entity] = self._altered(entity, changes)
-            except ApiError as error:
-                outcomes[entity] = error
-            else:
-                outcomes[entity] = None
-        if validate_only or not altered:
+        rows: dict[str, str | None] = {}
+        try:
+            for entity, changes in alterations:
+                outcomes[entity] = self._judge(entity, changes, outcomes, altered)
+                if outcomes[entity] is None:
+                    rows[to_text(entity)] = json.dumps(altered[entity]) if altered[entity] else None
+                yield None
+        except BaseException:
+            self._altered_all(altering)
+            raise
+        if validate_only or not rows:
+            self._altered_all(altering)
             return outcomes
-        return self._save(altered, outcomes)
+        return (yield from wait(self._save(rows, altered, outcomes, altering)))
 
-    def _alter_later(
-        self, saving: Pending[None], alterations: Sequence[Alteration], *, validate_only: bool
+    def _judge(
+        self,
+        entity: Entity,
+        changes: Sequence[tuple[str, float | None]],
+        outcomes: Outcomes,
+        altered: dict[Entity, Values],
+    ) -> ApiError | None:
+        names = [name for name, _ in changes]
+        if entity in outcomes or len(set(names)) < len(names):
+            return ApiError(ErrorCode.INVALID_REQUEST, "An entity, or a quota of one, appears twice.")
+        try:
+            altered[entity] = self._altered(entity, changes)
+        except ApiError as error:
+            return error
+        return None
+
+    def _save(
+        self,
+        rows: Mapping[str, str | None],
+        altered: Mapping[Entity, Values],
+        outcomes: Outcomes,
+        altering: Pending[None],
     ) -> Pending[Outcomes]:
-        """What is being stored is what these alter."""
-        result: Pending[Outcomes] = Pending()
-
-        def go_on(_: Pending[None]) -> None:
-            if result.abandoned:
-                return
-            try:
-                outcomes = self.alter(alterations, validate_only=validate_only)
-            except Exception as error:
-                result.fail(error)
-                return
-            if isinstance(outcomes, Pending):
-                outcomes.then(result.follow)
-            else:
-                result.resolve(outcomes)
-
-        saving.then(go_on)
-        return result
-
-    def _save(self, altered: dict[Entity, Values], outcomes: Outcomes) -> Pending[Outcomes]:
         """Whoever asked may go away meanwhile: what is stored gets in force all the same."""
         result: Pending[Outcomes] = Pending()
-        saving = self._saving = self._catalog.save_entries(
-            QUOTAS,
-            {to_text(entity): json.dumps(values) if values else None for entity, values in altered.items()},
-        )
 
-        def saved(_: Pending[None]) -> None:
+        def saved(saving: Pending[None]) -> None:
             try:
                 saving.result()
             except Exception as error:
                 result.fail(error)
-                return
-            for entity, values in altered.items():
-                if values:
-                    self._quotas[entity] = values
-                else:
-                    self._quotas.pop(entity, None)
-            for listener in self._listeners:
-                listener()
-            result.resolve(outcomes)
+            else:
+                self._put_in_force(altered)
+                result.resolve(outcomes)
+            finally:
+                self._altered_all(altering)
 
-        saving.then(saved)
+        self._catalog.save_entries(QUOTAS, rows).then(saved)
         return result
+
+    def _put_in_force(self, altered: Mapping[Entity, Values]) -> None:
+        for entity, values in altered.items():
+            if values:
+                self._quotas[entity] = values
+            else:
+                self._quotas.pop(entity, None)
+        for listener in self._listeners:
+            listener(altered)
+
+    def _altered_all(self, altering: Pending[None]) -> None:
+        """The next request may alter."""
+        self._altering = None
+        altering.resolve(None)
 
     def _altered(self, entity: Entity, changes: Sequence[tuple[str, float | None]]) -> Values:
         check_entity(entity)
@@ -161,6 +165,13 @@ class QuotaTable:
         for entity, values in list(self._quotas.items()):
             fits = (not strict or len(entity) == len(wanted)) and _matches(dict(entity), wanted)
             yield (entity, values) if fits else None
+
+
+def _observed(other: Pending[None]) -> Pending[None]:
+    """Settles with the other one; who abandons it abandons no more than that."""
+    observed: Pending[None] = Pending()
+    other.then(lambda _: observed.resolve(None))
+    return observed
 
 
 def _filter(components: Sequence[Component]) -> dict[str, Component]:

@@ -25,7 +25,9 @@ from kbroker.quotas.entities import (
 from kbroker.quotas.meters import Rate, TokenBucket, Windows
 
 if TYPE_CHECKING:
-    from kbroker.quotas.table import QuotaTable
+    from collections.abc import Iterable, Mapping
+
+    from kbroker.quotas.entities import Entity
 
 PRODUCE, FETCH = 0, 1
 _WRITE_TXN_MARKERS = 27  # of one broker to another
@@ -62,15 +64,17 @@ class Throttling:
         self._mutation_windows = mutation_windows
         self.clock = clock
         self.generation = 0  # of the quotas
-        self._bounds: dict[str, dict[tuple[str | None, str | None], float]] = {}
+        self._bounds: dict[str, dict[tuple[str | None, str | None], float]] = {key: {} for key in _KEYS}
         self._rates: dict[tuple[str, Tags], Rate] = {}
         self._buckets: dict[Tags, TokenBucket] = {}
         self._look_above = _FEWEST_METERS
 
-    def put_in_force(self, table: QuotaTable) -> bool:
-        """The quotas as they are now; whether there are any. What was used before still counts."""
-        self._bounds = {key: {} for key in _KEYS}
-        for entity, values in table.items():
+    def put_in_force(self, quotas: Iterable[tuple[Entity, Mapping[str, float]]]) -> bool:
+        """All quotas of these entities, as they are now. Whether there are any at all.
+
+        What was used before still counts.
+        """
+        for entity, values in quotas:
             names = dict(entity)
             if IP in names:
                 continue
@@ -78,9 +82,12 @@ class Throttling:
                 (_DEFAULT if names[type_] is None else names[type_]) if type_ in names else None
                 for type_ in (USER, CLIENT_ID)
             )
-            for key, value in values.items():
-                if key in self._bounds:
-                    self._bounds[key][user, client_id] = value
+            for key, bounds in self._bounds.items():
+                bound = values.get(key)
+                if bound is None:
+                    bounds.pop((user, client_id), None)
+                else:
+                    bounds[user, client_id] = bound
         self.generation += 1
         return any(self._bounds.values())
 
@@ -129,9 +136,9 @@ class RequestThrottle:
         "_mutation_throttle",
         "_mute",
         "_size_bytes",
-        "_spent",
         "_throttling",
         "api_key",
+        "seconds",
         "strict",
         "throttle_ms",
     )
@@ -148,21 +155,13 @@ class RequestThrottle:
         self._limits = limits
         self._size_bytes = size_bytes
         self._mute = mute
-        self._spent = 0.0  # seconds on the event loop, up to the answer
+        self.seconds = 0.0  # on the event loop, up to the answer
         self._mutation_throttle = (0, 0)  # milliseconds, and when they began
         self.api_key = -1
         self.strict = False  # mutations above the quota are refused, not only followed by a wait
         self.throttle_ms: int | None = None  # what was decided
 
     # while it is executed
-
-    def executed(self, seconds: float) -> None:
-        """The handler has returned after so long; the answer may come later."""
-        self._spent = seconds
-
-    def spent(self, seconds: float) -> None:
-        """The request took the loop in a later turn."""
-        self._spent += seconds
 
     @property
     def most_fetch_bytes(self) -> int:
@@ -255,7 +254,7 @@ class RequestThrottle:
         if limit is None:
             return 0
         rate = self._throttling.rate(limit, now_ms)
-        rate.record(self._spent * 100, now_ms)
+        rate.record(self.seconds * 100, now_ms)
         return min(rate.throttle_ms(limit.bound, now_ms), self._throttling.windows.size_ms)
 
     def _decide(self, wait_ms: int) -> None:

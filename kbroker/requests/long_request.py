@@ -10,7 +10,7 @@ from kbroker.requests.answers import BadRequest, Buffers
 from kbroker.requests.endpoint import endpoint_of
 from kbroker.requests.long_requests import Steps, holding
 from kbroker.requests.request import Request, largest_answer, parse_in_steps
-from kbroker.requests.throttled import begin, timed
+from kbroker.requests.throttled import begin, run, timed
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -73,10 +73,8 @@ class LongRequest:
         finally:
             budget.take_up(size)
         self._request = request
-        answer = yield from _outcome(request, request.run(self._broker))
+        answer = yield from _outcome(request, self._run(request))
         if answer is None:
-            if self._throttle is not None:
-                self._throttle.unanswered()
             return []
         if endpoint.traits.long_poll and endpoint.traits.bounded_answer:
             return request.frame(answer)
@@ -85,8 +83,12 @@ class LongRequest:
     def _answer(self) -> Steps[Buffers]:
         """All of it, within what was reserved for it."""
         request = self._request = yield from self._parse()
-        answer = yield from _outcome(request, request.run(self._broker))
+        answer = yield from _outcome(request, self._run(request))
         return (yield from request.encode_in_steps(answer, largest_answer(self._broker.budget)))
+
+    def _run(self, request: Request) -> Any:
+        broker, throttle = self._broker, self._throttle
+        return request.run(broker) if throttle is None else run(request, throttle, broker)
 
     def _parse(self) -> Steps[Request]:
         if self._throttle is None:

@@ -17,7 +17,7 @@ from kbroker.requests.lanes import NO_RUN, Lanes, Run
 from kbroker.requests.long_request import LongRequest
 from kbroker.requests.long_requests import at_once
 from kbroker.requests.request import Request, parse, parse_in_steps
-from kbroker.requests.throttled import Stopwatch, begin
+from kbroker.requests.throttled import Stopwatch, begin, run
 
 if TYPE_CHECKING:
     from kbroker.authentication.logins import ListenerLogins
@@ -189,10 +189,9 @@ class Session(Peer):
             if request is None:
                 return self._decode_in_turns(frame, now_ms, throttle)
         begin(request, throttle)
-        answer = request.run(broker)
-        throttle.executed(watch.seconds)
+        throttle.seconds += watch.seconds
+        answer = run(request, throttle, broker)
         if answer is None:
-            throttle.unanswered()
             return []
         if isinstance(answer, Pending):
             return Deferred(request, answer, broker)

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from kbroker.broker import Broker
     from kbroker.quotas.throttling import RequestThrottle
     from kbroker.requests.answers import Buffers
     from kbroker.requests.request import Request
@@ -45,13 +46,23 @@ def timed(steps: Generator[S, None, T], throttle: RequestThrottle) -> Generator[
                 value: T = end.value
                 break
             finally:
-                throttle.spent(watch.seconds)
+                throttle.seconds += watch.seconds
             yield waited_for
     finally:
         steps.close()
     if value is None:
         throttle.unanswered()
     return value
+
+
+def run(request: Request, throttle: RequestThrottle, broker: Broker) -> Any:
+    """The handler's answer, as `Request.run` has it; None: there is none."""
+    watch, before = Stopwatch(), throttle.seconds
+    answer = request.run(broker)
+    throttle.seconds = before + watch.seconds  # the first turn of steps is a part of it
+    if answer is None:
+        throttle.unanswered()
+    return answer
 
 
 def answered(throttle: RequestThrottle, response: Any, frame: Callable[[Any], Buffers]) -> Buffers:

@@ -91,6 +91,48 @@ def test_a_fetch_above_the_quota_gets_an_empty_answer_and_all_of_it_after_the_wa
     assert third.responses[0].partitions[0].records == first.responses[0].partitions[0].records
 
 
+@pytest.mark.parametrize("version", range(19))
+def test_a_fetch_of_every_version_is_throttled(cluster: Cluster, waits: list[int], version: int) -> None:
+    cluster.produce("t", *[NOW_MS] * 10)
+    alter(cluster, ANONYMOUS, consumer_byte_rate=10)
+    request = fetch()
+    if version >= 13:
+        topic = cluster.broker.topics.get("t")
+        assert topic is not None
+        request.topics[0].topic, request.topics[0].topic_id = "", topic.topic_id
+    answer = cluster.send(request, version)
+    assert answer.responses == []
+    assert len(waits) == 1
+    assert answer.throttle_time_ms == (waits[0] if version else 0)  # the first has no place for it
+
+
+def test_a_produce_in_turns_without_an_answer_is_followed_by_a_wait(
+    cluster: Cluster, waits: list[int]
+) -> None:
+    """One of many partitions is executed in turns with others."""
+    cluster.create("many", 200)
+    alter(cluster, ANONYMOUS, producer_byte_rate=100)
+    batch = build_batch([Record(NOW_MS, None, b"value")])
+    data = [PartitionProduceData(number, memoryview(bytearray(batch))) for number in range(200)]
+    request = ProduceRequest(
+        acks=0, timeout_ms=1000, topic_data=[TopicProduceData("many", partition_data=data)]
+    )
+    assert cluster.send(request, 9) is None
+    assert len(waits) == 1
+    assert waits[0] > 60_000
+
+
+def test_a_request_that_is_decoded_in_turns_is_measured(
+    cluster: Cluster, waits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbroker.requests.long_requests._AT_ONCE_SECONDS", 0)
+    alter(cluster, CLIENT, request_percentage=1e-7)
+    topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(1000)]
+    answer = cluster.send(MetadataRequest(topics, allow_auto_topic_creation=False), 9)
+    assert answer.throttle_time_ms == 1000
+    assert waits == [1000]
+
+
 def test_a_fetch_session_goes_on_after_a_wait(cluster: Cluster, waits: list[int]) -> None:
     cluster.produce("t", *[NOW_MS] * 10)
     alter(cluster, ANONYMOUS, consumer_byte_rate=40)

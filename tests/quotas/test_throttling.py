@@ -12,6 +12,7 @@ from kbroker.quotas.entities import entity_of
 from kbroker.quotas.meters import Windows
 from kbroker.quotas.table import Alteration, QuotaTable
 from kbroker.quotas.throttling import PRODUCE, RequestThrottle, Throttling
+from tests.support.steps import result_of
 
 NOW = 1_700_000_000_000
 WINDOWS = Windows(11, 1000)
@@ -61,8 +62,8 @@ def throttling(clock: Clock) -> Throttling:
 
 def put(throttling: Throttling, table: QuotaTable, entity: dict[str, str | None], **values: float) -> None:
     changes = list(values.items())
-    table.alter([Alteration(entity_of(entity.items()), changes)], validate_only=False)
-    throttling.put_in_force(table)
+    result_of(table.alter([Alteration(entity_of(entity.items()), changes)], validate_only=False))
+    throttling.put_in_force(table.items())
 
 
 def begin(throttling: Throttling, user: str, client_id: str, size_bytes: int = 0) -> RequestThrottle:
@@ -149,14 +150,14 @@ def test_the_time_of_requests_is_bounded_and_the_wait_is_at_most_a_window(
 ) -> None:
     put(throttling, table, {"user": "alice"}, request_percentage=1)
     request = begin(throttling, "alice", "a")
-    request.executed(0.1)  # of the ten seconds that count: one per cent
+    request.seconds = 0.1  # of the ten seconds that count: one per cent
     response = HeartbeatResponse()
     request.answer(response)
     assert (request.throttle_ms, response.throttle_time_ms) == (0, 0)
     request.encoded(0.001)
     for seconds, wait_ms in ((0.001, 200), (100.0, 1000)):
         request = begin(throttling, "alice", "a")
-        request.executed(seconds)
+        request.seconds = seconds
         request.answer(response)
         assert (request.throttle_ms, response.throttle_time_ms) == (wait_ms, wait_ms)
 

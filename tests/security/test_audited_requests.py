@@ -117,6 +117,14 @@ def test_what_is_only_validated_is_not_told(cluster: Audited) -> None:
     assert cluster.told() == []
 
 
+def test_of_many_changes_the_first_are_told_and_their_number(cluster: Audited) -> None:
+    names = [f"no-such-{number}" for number in range(1500)]
+    cluster.send(DeleteTopicsRequest(topic_names=names), 4)
+    told = cluster.told()
+    assert len(told) == 1001
+    assert told[-1]["details"] == {"more": 500}
+
+
 def test_a_topic_that_a_look_created_is_told(cluster: Audited) -> None:
     cluster.send(MetadataRequest([MetadataRequestTopic(name="new")]), 9)
     (line,) = cluster.told()

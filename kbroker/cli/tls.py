@@ -6,6 +6,7 @@ import argparse
 import datetime
 import os
 import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ _DESCRIPTION = """\
 Make a private certificate authority, and certificates of a broker and of clients that it has signed. They
 come with settings: 'kbroker serve --config DIR/server.properties' then speaks TLS, and lets in who shows a
 certificate of this authority. A client's name is its principal: User:NAME.
+
+With --admin clients log in by name and password (SCRAM) instead, and may do what ACLs allow; the
+administrator NAME, whose password is in DIR/NAME.properties, may do everything.
 
 For development: whoever can read DIR/ca.key can be anybody."""
 
@@ -54,6 +58,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help="a client to make a certificate for, any number of times (default client)",
     )
+    init.add_argument(
+        "--admin",
+        metavar="NAME",
+        help="let clients log in with passwords, not certificates, and make this user, who may do everything",
+    )
     init.add_argument("--port", type=int, default=_PORT, help=f"port of the broker (default {_PORT})")
     init.add_argument(
         "--days", type=int, default=825, help="how long the certificates are valid (default 825)"
@@ -62,17 +71,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    clients = arguments.client or ["client"]
-    for name in clients:
+    admin: str | None = arguments.admin
+    clients = arguments.client or ([] if admin else ["client"])
+    for name in filter(None, [*clients, admin]):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in ("ca", "broker", "server"):
             raise CommandFailed(
-                f"--client {name}: take another name, of letters, digits, '.', '_' and '-'", USAGE
+                f"{name} is no name for a client: take another, of letters, digits, '.', '_' and '-'", USAGE
             )
     directory = Path(arguments.directory).absolute()
     hosts = [*dict.fromkeys([*arguments.host, *_HOSTS])]
     files = _files(directory, hosts, clients, arguments.days, arguments.port)
+    if admin is not None:
+        files |= _with_logins(directory, hosts, arguments.port, admin)
     _write(directory, files)
-    say(_told(directory, hosts, clients[0], arguments.port))
+    say(_told(directory, hosts, admin or clients[0], arguments.port, logs_in=admin is not None))
     return OK
 
 
@@ -122,15 +134,44 @@ def _write(directory: Path, files: dict[str, tuple[str, int]]) -> None:
             file.write(text)
 
 
-def _server_properties(directory: Path, hosts: Sequence[str], port: int) -> str:
-    if hosts[0] in _HOSTS:
-        where = {"listeners": f"SSL://127.0.0.1:{port}"}
-    else:
-        advertised = f"SSL://{_bracketed(hosts[0])}:{port}"
-        where = {"listeners": f"SSL://:{port}", "advertised.listeners": advertised}
+def _with_logins(directory: Path, hosts: Sequence[str], port: int, admin: str) -> dict[str, tuple[str, int]]:
+    """The files that differ, and those that are more, where clients log in."""
+    from kbroker.security.scram_credentials import HASHES, of_password, random_salt
+
+    password = secrets.token_urlsafe(18)
+    users = [f"{admin}:{of_password(kind, password, random_salt()).to_text(kind)}\n" for kind in HASHES]
+    server = _listeners("SASL_SSL", hosts, port) | {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(directory / "broker.pem"),
+        "sasl.enabled.mechanisms": ",".join(HASHES),
+        "kbroker.users.file": str(directory / "users"),
+        "authorizer.class.name": "kbroker",
+        "super.users": f"User:{admin}",
+    }
+    return {
+        "server.properties": (_properties(server), _PUBLIC),
+        "users": ("".join(users), _SECRET),
+        f"{admin}.properties": (_login_properties(directory, admin, password), _SECRET),
+    }
+
+
+def _login_properties(directory: Path, name: str, password: str) -> str:
     return _properties(
         {
-            **where,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{name}" password="{password}";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(directory / "ca.pem"),
+        }
+    )
+
+
+def _server_properties(directory: Path, hosts: Sequence[str], port: int) -> str:
+    return _properties(
+        _listeners("SSL", hosts, port)
+        | {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(directory / "broker.pem"),
             "ssl.truststore.type": "PEM",
@@ -139,6 +180,13 @@ def _server_properties(directory: Path, hosts: Sequence[str], port: int) -> str:
             "ssl.principal.mapping.rules": "RULE:^CN=([^,]+)$/$1/,DEFAULT",
         }
     )
+
+
+def _listeners(protocol: str, hosts: Sequence[str], port: int) -> dict[str, str]:
+    if hosts[0] in _HOSTS:
+        return {"listeners": f"{protocol}://127.0.0.1:{port}"}
+    advertised = f"{protocol}://{_bracketed(hosts[0])}:{port}"
+    return {"listeners": f"{protocol}://:{port}", "advertised.listeners": advertised}
 
 
 def _client_properties(directory: Path, name: str) -> str:
@@ -161,17 +209,47 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _told(directory: Path, hosts: Sequence[str], client: str, port: int) -> str:
+def _told(directory: Path, hosts: Sequence[str], client: str, port: int, *, logs_in: bool) -> str:
     address = f"{_bracketed(hosts[0])}:{port}"
-    java = "".join(f"    {line}\n" for line in _client_properties(directory, client).splitlines())
+    file = directory / f"{client}.properties"
+    what = f"{client}'s password" if logs_in else f"{client}'s certificate"
     return f"""\
-{directory} has an authority, a broker's certificate for {", ".join(hosts)}, and {client}'s.
+{directory} has an authority, a broker's certificate for {", ".join(hosts)}, and {what}.
 
 Start the broker:
     {program()} serve --config {directory / "server.properties"}
 Try it:
-    {program()} topic list -b {address} --command-config {directory / f"{client}.properties"}
+    {program()} topic list -b {address} --command-config {file}
+{_told_logins(directory, address, client) if logs_in else _told_certificates(directory, address, client)}"""
 
+
+def _told_logins(directory: Path, address: str, admin: str) -> str:
+    return f"""\
+Make a user, and let them write and read:
+    {program()} user create alice -b {address} --command-config {directory / f"{admin}.properties"}
+    {program()} acl add --allow-principal User:alice --producer --consumer --topic orders --group '*' \\
+        -b {address} --command-config {directory / f"{admin}.properties"}
+
+Java: as in {admin}.properties, with the user's name and password.
+
+librdkafka (confluent-kafka, kcat -X …):
+    bootstrap.servers={address}
+    security.protocol=sasl_ssl
+    sasl.mechanism=SCRAM-SHA-512
+    sasl.username=alice
+    sasl.password=…
+    ssl.ca.location={directory / "ca.pem"}
+
+kafka-python:
+    bootstrap_servers="{address}", security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-512",
+    sasl_plain_username="alice", sasl_plain_password="…",
+    ssl_cafile="{directory / "ca.pem"}"
+"""
+
+
+def _told_certificates(directory: Path, address: str, client: str) -> str:
+    java = "".join(f"    {line}\n" for line in _client_properties(directory, client).splitlines())
+    return f"""
 Java (also in {client}.properties, for --command-config of Kafka's tools):
     bootstrap.servers={address}
 {java}

@@ -162,6 +162,12 @@ def test_a_certificate_of_an_intermediate_authority_in_the_trust_store_is_truste
     assert tls.context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
+def test_versions_that_java_has_switched_off_are_passed_over(certificates):
+    store = {"keystore_type": "PEM", "keystore_location": str(certificates.broker)}
+    context = made(**store, enabled_protocols="TLSv1,TLSv1.1,TLSv1.2").context
+    assert context.minimum_version == context.maximum_version == ssl.TLSVersion.TLSv1_2
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

@@ -40,6 +40,7 @@ SETTINGS = (
     "ssl.truststore.type",
 )
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_SWITCHED_OFF = ("TLSv1", "TLSv1.1", "SSLv3", "SSLv2Hello")  # in Java, too, whatever is enabled
 _PROTOCOLS = (
     "TLS",
     "TLSv1.1",
@@ -111,7 +112,10 @@ def _choose_versions(context: ssl.SSLContext, values: Mapping[str, Any]) -> None
     protocol = values["ssl.protocol"]
     if protocol not in _PROTOCOLS:
         raise TlsError(f"ssl.protocol: {protocol} is not one of {', '.join(_PROTOCOLS)}")
-    names = values["ssl.enabled.protocols"] or tuple(_VERSIONS)
+    given = values["ssl.enabled.protocols"] or tuple(_VERSIONS)
+    names = [name for name in given if name not in _SWITCHED_OFF]
+    if not names:
+        raise TlsError(f"ssl.enabled.protocols: none of them is safe; there are {', '.join(_VERSIONS)}")
     for name in names:
         if name not in _VERSIONS:
             raise TlsError(f"ssl.enabled.protocols: {name} is not one of {', '.join(_VERSIONS)}")

@@ -34,26 +34,34 @@ class _Sample:
 
 
 class Rate:
-    __slots__ = ("_current", "_samples", "_windows")
+    __slots__ = ("_current", "_obsolete_ms", "_oldest_ms", "_samples", "_sum", "_windows")
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._samples: list[_Sample] = []
         self._current = 0
+        # Of all samples, so that most requests need not look at them.
+        self._sum = 0.0
+        self._oldest_ms = 0  # when the oldest began
+        self._obsolete_ms = 0  # before this none of them ceases to count
 
     def record(self, value: float, now_ms: int) -> None:
         if not self._samples:
             self._samples.append(_Sample(now_ms))
+            self._look_at_all()
         sample = self._samples[self._current]
         if now_ms - sample.start_ms >= self._windows.size_ms:
             sample = self._advance(now_ms)
         sample.value += value
         sample.last_ms = now_ms
+        self._sum += value
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
         """How long nothing may be recorded until the rate per second is within the bound."""
+        if now_ms >= self._obsolete_ms:
+            self._reset_obsolete(now_ms)
         elapsed_ms = self._elapsed_ms(now_ms)
-        rate = sum(sample.value for sample in self._samples) * 1000 / elapsed_ms
+        rate = self._sum * 1000 / elapsed_ms
         if rate <= bound:
             return 0
         if bound <= 0:
@@ -72,18 +80,28 @@ class Rate:
             self._samples.append(_Sample(now_ms))
         else:
             self._samples[self._current].reset(now_ms)
+        self._look_at_all()
         return self._samples[self._current]
 
     def _elapsed_ms(self, now_ms: int) -> int:
         number, size_ms = self._windows
-        for sample in self._samples:
-            if now_ms - sample.last_ms >= number * size_ms:
-                sample.reset(now_ms)
-        elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
+        elapsed_ms = now_ms - self._oldest_ms
         missing = number - 1 - elapsed_ms // size_ms
         if missing > 0:
             elapsed_ms += missing * size_ms
         return max(elapsed_ms, 1)
+
+    def _reset_obsolete(self, now_ms: int) -> None:
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= self._windows.total_ms:
+                sample.reset(now_ms)
+        self._look_at_all(now_ms)
+
+    def _look_at_all(self, now_ms: int = 0) -> None:
+        self._sum = sum(sample.value for sample in self._samples)
+        self._oldest_ms = min((sample.start_ms for sample in self._samples), default=now_ms)
+        last_ms = min((sample.last_ms for sample in self._samples), default=now_ms)
+        self._obsolete_ms = last_ms + self._windows.total_ms
 
 
 class TokenBucket:

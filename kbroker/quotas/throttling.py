@@ -135,6 +135,7 @@ class RequestThrottle:
         "_limits",
         "_mutation_throttle",
         "_mute",
+        "_produce_ms",
         "_size_bytes",
         "_throttling",
         "api_key",
@@ -156,10 +157,27 @@ class RequestThrottle:
         self._size_bytes = size_bytes
         self._mute = mute
         self.seconds = 0.0  # on the event loop, up to the answer
+        self._produce_ms: int | None = None  # the wait for the bytes of a Produce, once they are counted
         self._mutation_throttle = (0, 0)  # milliseconds, and when they began
         self.api_key = -1
         self.strict = False  # mutations above the quota are refused, not only followed by a wait
         self.throttle_ms: int | None = None  # what was decided
+
+    # before it is executed
+
+    def is_within(self, api_key: int) -> bool:
+        """Whether no quota has the client wait for this request, as far as it can be told before.
+
+        A Produce counts with this.
+        """
+        now_ms, request = self._throttling.clock(), self._limits.request
+        if request is not None and self._throttling.rate(request, now_ms).throttle_ms(request.bound, now_ms):
+            return False
+        return api_key != PRODUCE or not self._produce_throttle_ms(now_ms)
+
+    def taken(self, seconds: float) -> None:
+        """It was answered without being decoded: what that took counts for the requests to come."""
+        self.encoded(seconds)
 
     # while it is executed
 
@@ -245,9 +263,11 @@ class RequestThrottle:
         limit = self._limits.produce
         if limit is None:
             return 0
-        rate = self._throttling.rate(limit, now_ms)
-        rate.record(self._size_bytes, now_ms)
-        return rate.throttle_ms(limit.bound, now_ms)
+        if self._produce_ms is None:
+            rate = self._throttling.rate(limit, now_ms)
+            rate.record(self._size_bytes, now_ms)
+            self._produce_ms = rate.throttle_ms(limit.bound, now_ms)
+        return self._produce_ms
 
     def _request_throttle_ms(self, now_ms: int) -> int:
         limit = self._limits.request

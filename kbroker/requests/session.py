@@ -175,12 +175,20 @@ class Session(Peer):
     def _pass_throttled(
         self, frame: memoryview, now_ms: int, throttling: Throttling, limits: ClientLimits
     ) -> Buffers | Deferred:
-        """Of a client with quotas: every request is decoded and measured."""
+        """Of a client with quotas: what it uses is measured, and what is above its quotas is decoded."""
         from kbroker.quotas.throttling import RequestThrottle
 
         broker = self._requests.broker
         throttle = RequestThrottle(throttling, limits, len(frame), self.mute)
         watch = Stopwatch()
+        lanes = None
+        if self._lanes is not None and len(frame) > 1:
+            lanes = self._lanes.get(frame[1])
+            if lanes is not None and throttle.is_within(frame[1]):
+                taken = lanes.take(frame, now_ms)
+                if taken is not None:
+                    throttle.taken(watch.seconds)
+                    return taken
         request: Request | None
         if len(frame) < _LONG_FRAME_BYTES:
             request = parse(frame, self, now_ms)
@@ -193,6 +201,10 @@ class Session(Peer):
         answer = run(request, throttle, broker)
         if answer is None:
             return []
+        if request.endpoint.lanes is not None:
+            # The next one like it is another request, which uses its own.
+            alike = request.answering(request.context.correlation_id)
+            (lanes or self._new_lanes(request)).learn(frame, alike, answer)
         if isinstance(answer, Pending):
             return Deferred(request, answer, broker)
         return framed(request, answer, broker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,18 @@ from kbroker.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest
 from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kbroker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.records import build_batch
 from kbroker.protocol.records.codec import Record
+from kbroker.requests import session as session_module
 from kbroker.requests.apis import BY_KEY
 from kbroker.requests.lanes import NO_RUN
+from kbroker.requests.request import parse
 from tests.handlers.conftest import NOW_MS, Cluster
 from tests.handlers.quota_requests import alter, remove
 
@@ -215,6 +223,44 @@ def test_requests_that_came_together_are_taken_one_by_one_under_a_quota(
     assert cluster.session().execute_run(together(), NOW_MS) is NO_RUN
     remove(cluster, CLIENT, "producer_byte_rate")
     assert cluster.session().execute_run(together(), NOW_MS).requests == 2
+
+
+def test_repeated_produces_are_not_decoded_until_the_quota_is_used_up(
+    cluster: Cluster, waits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = []
+
+    def counted(*arguments: Any) -> Any:
+        decoded.append(arguments)
+        return parse(*arguments)
+
+    alter(cluster, CLIENT, producer_byte_rate=1000, request_percentage=100)
+    monkeypatch.setattr(session_module, "parse", counted)
+    sent = 0
+    while not waits:
+        answer = cluster.send(produce(50), 9)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        sent += 1
+    assert len(decoded) == 2  # the first, and the one after which there is a wait
+    assert answer.throttle_time_ms == waits[0]
+    assert cluster.end_offset("t") == sent
+    assert 40 < sent < 80  # ten seconds' worth
+
+
+def test_a_repeated_commit_under_a_quota_remembers_no_wait(cluster: Cluster, waits: list[int]) -> None:
+    def commit(offset: int) -> int:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
+        answer = cluster.send(OffsetCommitRequest(group_id="g", topics=topics), 8)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        wait_ms: int = answer.throttle_time_ms
+        return wait_ms
+
+    alter(cluster, CLIENT, request_percentage=1e-7)
+    assert [commit(offset) for offset in range(5)] == [1000] * 5
+    alter(cluster, CLIENT, request_percentage=1e9)
+    assert [commit(offset) for offset in range(5)] == [0] * 5
+    assert len(waits) == 6  # the request that altered the quota had one, too
 
 
 @pytest.mark.parametrize("version", range(2, 8))

@@ -20,6 +20,11 @@ _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector lo
 # Kafka's names for levels that Python calls otherwise.
 _LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
+_LOGIN = (
+    " -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=SCRAM-SHA-256"
+    " -X sasl.username=… -X sasl.password=…"
+)
+
 _DESCRIPTION = """\
 Run a broker until SIGTERM or Ctrl-C.
 
@@ -161,7 +166,7 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
 
         text = (
             f"kbroker {__version__} listening on {where}{others}, data in {kept}{controlled}. "
-            f"Try it: {program()} topic list -b {where}"
+            f"Try it: {program()} topic list -b {where}{_LOGIN if settings.listeners[0].uses_sasl else ''}"
         )
     print(text, flush=True)  # noqa: T201
 

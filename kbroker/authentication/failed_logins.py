@@ -7,6 +7,7 @@ the wait, up to a limit, until the address has been quiet for a minute. A right 
 from __future__ import annotations
 
 _FREE = 10  # people mistype, and clients try again and again
+_LEAST_MS = 50  # what is doubled, where the first failures do not wait at all
 _QUIET_MS = 60_000
 _MOST_ADDRESSES = 10_000
 _TOLD = 10  # lines in the log, of an address that goes on
@@ -25,5 +26,7 @@ class FailedLogins:
         self._failures[host] = (count, now_ms)
         if len(self._failures) > _MOST_ADDRESSES:
             del self._failures[next(iter(self._failures))]
-        doubled = delay_ms << min(max(count - _FREE, 0), 20)
-        return max(delay_ms, min(doubled, most_ms)), count <= _TOLD or count % 1000 == 0
+        waits_ms = delay_ms
+        if count > _FREE:
+            waits_ms = max(delay_ms, min(max(delay_ms, _LEAST_MS) << min(count - _FREE, 20), most_ms))
+        return waits_ms, count <= _TOLD or count % 1000 == 0

@@ -57,8 +57,10 @@ class Logins:
         stored = self.broker.users.credentials(name)
         if stored or name not in self._given:
             return stored
-        # At once, but for the first moments after the start.
-        return mapped(self._hashed, lambda hashed: hashed[name])
+        # At once, but for the first moments after the start. Who gives up waiting does so for nobody else.
+        own: Pending[dict[str, Credentials]] = Pending()
+        self._hashed.then(own.follow)
+        return mapped(own, lambda hashed: hashed[name])
 
     @property
     def any_hashed(self) -> bool:

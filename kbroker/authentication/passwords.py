@@ -26,7 +26,7 @@ class Passwords:
         self._worker = worker
         self._secret = secret
         self._right: dict[str, tuple[ScramCredential, bytes]] = {}
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: deque[Callable[[], bool]] = deque()
         self._busy = False
 
     def check(
@@ -43,12 +43,12 @@ class Passwords:
     ) -> Pending[bool]:
         result: Pending[bool] = Pending()
 
-        def begin() -> None:
+        def begin() -> bool:
             if result.abandoned:
-                self._next()
-                return
+                return False
             checking = self._worker.run(lambda: has_password(mechanism, credential, password))
             checking.then(ended)
+            return True
 
         def ended(checking: Pending[bool]) -> None:
             if checking.succeeded and checking.result():
@@ -65,7 +65,8 @@ class Passwords:
         return result
 
     def _next(self) -> None:
-        if self._queue:
-            self._queue.popleft()()
-        else:
-            self._busy = False
+        """Begin the next check that somebody still waits for."""
+        while self._queue:
+            if self._queue.popleft()():
+                return
+        self._busy = False

@@ -20,6 +20,11 @@ _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector lo
 # Kafka's names for levels that Python calls otherwise.
 _LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
+_LOGIN = (
+    " -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=SCRAM-SHA-256"
+    " -X sasl.username=… -X sasl.password=…"
+)
+
 _DESCRIPTION = """\
 Run a broker until SIGTERM or Ctrl-C.
 
@@ -157,8 +162,8 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
         logging.getLogger("kbroker").warning(
             "anybody who reaches %s may do everything: it asks for neither certificates nor logins", open_to
         )
-    secured = settings.listeners[0].uses_tls or settings.listeners[0].uses_sasl
-    options = " --command-config FILE" if secured else ""
+    listener = settings.listeners[0]
+    options = " --command-config FILE" if listener.uses_tls else _LOGIN if listener.uses_sasl else ""
     if sys.stdout.isatty():
         from kbroker.cli.banner import banner
 

@@ -186,7 +186,7 @@ class _OfDirectory:
         for number, mechanism in MECHANISM_OF.items():
             salt = random_salt()
             hashed = salted(mechanism, password, salt, MIN_ITERATIONS)
-            _take(self._stored.alter([], [Upsertion(name, number, MIN_ITERATIONS, salt, hashed)]))
+            _alter(self._stored, Upsertion(name, number, MIN_ITERATIONS, salt, hashed))
 
     def delete(self, name: str, mechanisms: list[str]) -> None:
         from kbroker.security.scram_credentials import MECHANISM_OF
@@ -194,15 +194,16 @@ class _OfDirectory:
 
         for number, mechanism in MECHANISM_OF.items():
             if mechanism in mechanisms:
-                _take(self._stored.alter([Deletion(name, number)], []))
+                _alter(self._stored, Deletion(name, number))
 
 
-def _take(altered: Any) -> None:
-    results, stored = altered
-    for error in results.values():
+def _alter(stored: StoredUsers, change: Any) -> None:
+    alteration = stored.alteration()
+    alteration.take(change)
+    for error in alteration.results.values():
         if error is not None:
             raise CommandFailed(str(error))
-    stored.result()
+    alteration.save().result()
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.pending import Pending, mapped
-from kbroker.protocol.errors import ErrorCode
+from kbroker.pending import wait
+from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from kbroker.requests.long_requests import Steps, lazily
 from kbroker.security.acls import AclOperation
 from kbroker.security.users import Deletion, Upsertion
 
@@ -24,27 +25,23 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: RequestContext
-) -> AlterUserScramCredentialsResponse | Pending[AlterUserScramCredentialsResponse]:
-    results, stored = (
-        broker.resources(context)
-        .users(AclOperation.ALTER)
-        .alter(
-            [Deletion(each.name, each.mechanism) for each in request.deletions],
-            [
-                Upsertion(each.name, each.mechanism, each.iterations, each.salt, each.salted_password)
-                for each in request.upsertions
-            ],
-        )
-    )
-    response = AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResult(name, ErrorCode.NONE, None)
-            if error is None
-            else AlterUserScramCredentialsResult(name, error.code, str(error))
-            for name, error in results.items()
-        ]
-    )
-    return mapped(stored, lambda _: response)
+) -> Steps[AlterUserScramCredentialsResponse]:
+    alteration = broker.resources(context).users(AclOperation.ALTER).alteration()
+    for gone in request.deletions:
+        alteration.take(Deletion(gone.name, gone.mechanism))
+        yield None
+    for new in request.upsertions:
+        alteration.take(Upsertion(new.name, new.mechanism, new.iterations, new.salt, new.salted_password))
+        yield None
+    yield from wait(alteration.save())
+    return AlterUserScramCredentialsResponse(results=lazily(list(alteration.results.items()), _result))
+
+
+def _result(altered: tuple[str, ApiError | None]) -> AlterUserScramCredentialsResult:
+    name, error = altered
+    if error is None:
+        return AlterUserScramCredentialsResult(name, ErrorCode.NONE, None)
+    return AlterUserScramCredentialsResult(name, error.code, str(error))
 
 
 def refuse(

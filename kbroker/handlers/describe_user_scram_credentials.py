@@ -11,6 +11,7 @@ from kbroker.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kbroker.requests.long_requests import lazily
 from kbroker.security.acls import AclOperation
 from kbroker.security.scram_credentials import MECHANISM_OF
 
@@ -29,7 +30,7 @@ def handle(
         asked[user.name] = asked.get(user.name, 0) + 1
     names = asked or dict.fromkeys(users.names(), 1)
     return DescribeUserScramCredentialsResponse(
-        results=[_described(users, name, twice=times > 1) for name, times in names.items()],
+        results=lazily(list(names.items()), lambda asked: _described(users, asked[0], twice=asked[1] > 1))
     )
 
 

@@ -202,7 +202,6 @@ class SaslSession(Session):
         failed: Callable[[SaslFailure], NoReturn],
     ) -> Buffers | Deferred:
         assert self._exchange is not None
-        later: Pending[Any] = Pending()
 
         def settled(answer: Pending[bytes]) -> None:
             try:
@@ -221,6 +220,7 @@ class SaslSession(Session):
                 return challenged(answer)
         except SaslFailure as failure:
             failed(failure)
+        later: Pending[Any] = Pending(answer.abandon)
         answer.then(settled)
         return _waiting(later, self._requests)
 

@@ -7,7 +7,7 @@ stored is in force for the next login; who is logged in stays so, as in Kafka.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.pending import Pending
@@ -56,46 +56,11 @@ class Users:
     def names(self) -> list[str]:
         return list(self._credentials)
 
-    def alter(
-        self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
-    ) -> tuple[dict[str, ApiError | None], Pending[None]]:
-        """What becomes of each user; and when the changes of those without an error are in force."""
-        results: dict[str, ApiError | None] = {}
-        changes: dict[str, dict[str, str | None]] = {}
-        asked: list[Deletion | Upsertion] = [*deletions, *upsertions]
-        for each in asked:
-            if each.name in results:
-                if results[each.name] is None:
-                    results[each.name] = ApiError(
-                        ErrorCode.DUPLICATE_RESOURCE,
-                        "A user credential cannot be altered twice in the same request",
-                    )
-                continue
-            try:
-                mechanism = _mechanism(each)
-                if isinstance(each, Deletion):
-                    self._check_deletion(each, mechanism)
-                text = None if isinstance(each, Deletion) else _text(each, mechanism)
-            except ApiError as error:
-                results[each.name] = error
-            else:
-                results[each.name] = None
-                changes[each.name] = {f"{mechanism}/{each.name}": text}
-        taken = {
-            key: text
-            for name, change in changes.items()
-            if results[name] is None
-            for key, text in change.items()
-        }
-        return results, self._save(taken)
+    def alteration(self) -> Alteration:
+        """Of some users, together."""
+        return Alteration(self)
 
-    def _check_deletion(self, deletion: Deletion, mechanism: str) -> None:
-        if mechanism not in self.credentials(deletion.name):
-            raise ApiError(
-                ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
-            )
-
-    def _save(self, changes: Mapping[str, str | None]) -> Pending[None]:
+    def save(self, changes: Mapping[str, str | None]) -> Pending[None]:
         result: Pending[None] = Pending()
         if not changes:
             result.resolve(None)
@@ -121,6 +86,43 @@ class Users:
             self._credentials.setdefault(name, {})[mechanism] = found[1]
         else:
             logger.warning("the stored %s credential of %s is of another form and ignored", mechanism, name)
+
+
+class Alteration:
+    """What a request alters: each user once, and those without an error even if others have one."""
+
+    def __init__(self, users: Users) -> None:
+        self._users = users
+        self._changes: dict[str, tuple[str, str | None]] = {}  # by user: the entry, and what becomes of it
+        self.results: dict[str, ApiError | None] = {}
+        """By user what is wrong; None: nothing."""
+
+    def take(self, change: Deletion | Upsertion) -> None:
+        name = change.name
+        if name in self.results:
+            if self.results[name] is None:
+                del self._changes[name]
+                self.results[name] = ApiError(
+                    ErrorCode.DUPLICATE_RESOURCE,
+                    "A user credential cannot be altered twice in the same request",
+                )
+            return
+        try:
+            mechanism = _mechanism(change)
+            text = None if isinstance(change, Deletion) else _text(change, mechanism)
+            if text is None and mechanism not in self._users.credentials(name):
+                raise ApiError(
+                    ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+                )
+        except ApiError as error:
+            self.results[name] = error
+        else:
+            self.results[name] = None
+            self._changes[name] = (f"{mechanism}/{name}", text)
+
+    def save(self) -> Pending[None]:
+        """When it is stored, and in force for the next logins."""
+        return self._users.save(dict(self._changes.values()))
 
 
 def _mechanism(change: Deletion | Upsertion) -> str:

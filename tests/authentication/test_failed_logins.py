@@ -13,6 +13,12 @@ def test_the_first_failures_wait_as_in_kafka_and_later_ones_longer() -> None:
     assert delays(FailedLogins(), 16) == [100] * 10 + [200, 400, 800, 1600, 2000, 2000]
 
 
+def test_a_broker_that_lets_nobody_wait_lets_those_wait_who_go_on() -> None:
+    failed = FailedLogins()
+    assert [failed.add("10.0.0.1", 0, 0, 300)[0] for _ in range(14)] == [0] * 10 + [100, 200, 300, 300]
+    assert [failed.add("10.0.0.2", 0, 0, 0)[0] for _ in range(14)] == [0] * 14
+
+
 def test_another_address_does_not_pay() -> None:
     failed = FailedLogins()
     delays(failed, 20)

@@ -11,6 +11,11 @@ import pytest
 
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kbroker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.support.raw_client import Closed
 from tests.support.server_process import ServerProcess
 
@@ -133,3 +138,40 @@ def test_a_listener_that_nobody_could_use_is_refused_in_one_line(settings: list[
     assert done.returncode == 1
     assert line in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_users_of_a_listener_change_at_run_time_and_are_not_described(server: ServerProcess) -> None:
+    name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    change = AlterableConfig(name, 0, f'{module} user_frank="open-sesame";')
+    with server.client() as client:
+        plain(client, "admin", "secret")
+        (altered,) = client.ask(
+            IncrementalAlterConfigsRequest([AlterConfigsResource(4, "1", [change])]), 1
+        ).responses
+        assert altered.error_code == 0
+        with server.client() as other:
+            assert plain(other, "frank", "open-sesame").error_code == 0
+        asked = DescribeConfigsRequest([DescribeConfigsResource(4, "1", None)], include_synonyms=True)
+        (described,) = client.ask(asked, 4).results
+        (config,) = (config for config in described.configs if config.name == name)
+        assert (config.value, config.is_sensitive) == (None, True)
+        assert "open-sesame" not in str(described)
+        removal = AlterableConfig(name, 1, None)
+        client.ask(IncrementalAlterConfigsRequest([AlterConfigsResource(4, "1", [removal])]), 1)
+        with server.client() as other:
+            assert refused(plain(other, "frank", "open-sesame").error_code)
+    assert "open-sesame" not in server.log()
+
+
+def test_a_broker_that_asks_nobody_loads_nothing_of_logins() -> None:
+    code = (
+        "import sys\n"
+        "from kbroker.config.settings import Settings\n"
+        "import kbroker.server\n"
+        "Settings.load(flags={})\n"
+        "loaded = ('kbroker.authentication', 'kbroker.security.sasl', 'kbroker.security.users', 'jwt')\n"
+        "print([name for name in sys.modules if name.startswith(loaded)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kbroker.authentication.failed_logins import FailedLogins
 from kbroker.authentication.passwords import Passwords
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 
 _MOST_REMEMBERED = 10_000
 
+
+class LoggedIn(Protocol):
+    """A session, as far as its end is concerned."""
+
+    def leave(self) -> None:
+        """Let the connection close, once what it executes is answered."""
+
+
 Credentials = Mapping[str, ScramCredential]
 """Of one user, by mechanism."""
 
@@ -49,8 +57,25 @@ class Logins:
         self.failed = FailedLogins()
         self.passwords = Passwords(broker.worker, secret)
         self.token_credentials: dict[tuple[str, str], ScramCredential] = {}  # by mechanism and token id
+        self._sessions: dict[str, set[LoggedIn]] = {}  # by user: who logged in with a password
+        broker.users.on_change(self._password_changed)
         self._given = given
         self._hashed = broker.worker.run(lambda: {name: self._hash(user) for name, user in given.items()})
+
+    def remember(self, name: str, session: LoggedIn) -> None:
+        """Who logged in with the password of a user, and has to leave when it is changed."""
+        self._sessions.setdefault(name, set()).add(session)
+
+    def forget(self, name: str, session: LoggedIn) -> None:
+        sessions = self._sessions.get(name)
+        if sessions is not None:
+            sessions.discard(session)
+            if not sessions:
+                del self._sessions[name]
+
+    def _password_changed(self, name: str) -> None:
+        for session in tuple(self._sessions.get(name, ())):
+            session.leave()
 
     def credentials(self, name: str) -> Credentials | Pending[Credentials]:
         """Of a stored user, or of one given at the start; none: there is no such user."""
@@ -81,7 +106,7 @@ class ListenerLogins:
     """The logins of one listener."""
 
     def __init__(self, logins: Logins, listener: str, security_protocol: str) -> None:
-        self._logins = logins
+        self.all = self._logins = logins
         self._settings = logins.broker.settings
         self._jaas: tuple[str, dict[str, str]] = ("", {})
         self._validate: Validate | None = None

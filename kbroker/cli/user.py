@@ -35,11 +35,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_output_options(listing)
     listing.set_defaults(run=_list)
 
-    delete = _action(actions, "delete", "delete users; who is logged in stays so")
+    delete = _action(actions, "delete", "delete users; their connections are closed")
     delete.add_argument("users", nargs="+", metavar="NAME")
     delete.set_defaults(run=_delete)
 
-    password = _action(actions, "password", "give a user another password, for the next logins")
+    password = _action(
+        actions, "password", "give a user another password, and close connections with the old one"
+    )
     password.add_argument("user", metavar="NAME")
     password.set_defaults(run=_password)
 

@@ -29,6 +29,7 @@ from kbroker.config.listeners import KAFKA
 from kbroker.network.outgoing import Outgoing
 from kbroker.requests.answers import BadRequest, Buffers, Deferred
 from kbroker.requests.session import Session
+from kbroker.security.principal import ANONYMOUS, Principal
 from kbroker.storage.segments.file_range import FileRange
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from kbroker.network.frame_buffers import FrameBuffers
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.requests.session import Requests
-    from kbroker.security.principal import Principal
 
 logger = logging.getLogger("kbroker.connection")
 
@@ -163,6 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = peer = _address(transport.get_extra_info("peername"))
         self._session = self._host.requests.session(self.listener, local, peer)
         self._session.mute = self.mute
+        self._session.part = self._part
         self._session.takes_files = self._outgoing.sends_files
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
@@ -175,6 +176,15 @@ class Connection(asyncio.BufferedProtocol):
         """By TLS, before the first byte: the handshake is done, and this is whose certificate was shown."""
         self._session.principal = principal
         self.last_active = self._host.now_ms()
+        audit = self._host.requests.broker.audit
+        if audit is not None and principal != ANONYMOUS:
+            audit.login(
+                principal=principal,
+                address=self.peer_host,
+                listener=self.listener,
+                mechanism="TLS",
+                outcome="success",
+            )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is not None:
@@ -310,6 +320,15 @@ class Connection(asyncio.BufferedProtocol):
         while self._slots and self._slots[-1].frame is None and self._slots[-1].waits_for_others:
             self._slots.pop().abandon()
         self._close_if_drained()
+
+    def _part(self) -> None:
+        """The session is over. Later in this turn: the request that ended it may be this connection's own."""
+
+        def drain() -> None:
+            if not self._draining:
+                self.drain(lambda: None)
+
+        self._host.soon(drain)
 
     def resume(self) -> None:
         """The server was paused and goes on."""

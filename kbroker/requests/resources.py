@@ -290,6 +290,7 @@ class Resources:
     def producer_ids(self) -> ProducerIds:
         """For producers without transactions: who may write to a topic needs no more to be one."""
         if not self.may_cluster(AclOperation.IDEMPOTENT_WRITE) and not self.may_any_topic(AclOperation.WRITE):
+            self.tell_refusal(AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME)
             raise _refusal(AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER)
         return self.broker.producer_ids
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from kbroker.config.sasl_rules import OAUTHBEARER
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -28,6 +29,7 @@ from kbroker.requests.apis import BY_KEY
 from kbroker.requests.lanes import NO_RUN, Run
 from kbroker.requests.request import parse
 from kbroker.requests.session import Requests, Session
+from kbroker.security.audit import FAILURE, SUCCESS
 from kbroker.security.sasl.exchange import SaslFailure
 
 if TYPE_CHECKING:
@@ -236,13 +238,40 @@ class SaslSession(Session):
                 f"{self._was.kind}.{self._was.name}: {login.principal.kind}.{login.principal.name}"
             )
             raise SaslFailure(told, told)
+        self._forget()
         self.principal = login.principal
         self.by_token = login.by_token
+        if not login.by_token and self._mechanism != OAUTHBEARER:
+            self._logins.all.remember(login.principal.name, self)
+        self._tell(SUCCESS, login.principal)
         self.max_request_bytes = self._requests.max_request_bytes
         self._exchange = None
         self._was = None
         self._state = _OPEN
         return self._limit(login, now_ms)
+
+    def leave(self) -> None:
+        if self.part is not None:
+            self.part()
+
+    def end(self) -> None:
+        self._forget()
+        super().end()
+
+    def _forget(self) -> None:
+        self._logins.all.forget(self.principal.name, self)
+
+    def _tell(self, outcome: str, principal: Principal | str, reason: str | None = None) -> None:
+        audit = self._requests.broker.audit
+        if audit is not None:
+            audit.login(
+                principal=principal,
+                address=self.peer_host,
+                listener=self.listener,
+                mechanism=self._mechanism or "SASL",
+                outcome=outcome,
+                reason=reason,
+            )
 
     def _limit(self, login: Login, now_ms: int) -> int:
         most_ms = self._logins.max_session_ms(self._mechanism)
@@ -273,6 +302,7 @@ class SaslSession(Session):
     def _fail_later(self, later: Pending[Any], refusal: BadRequest, came_ms: int) -> None:
         broker = self._requests.broker
         now_ms = broker.clock()
+        self._tell(FAILURE, self._was or "unknown", str(refusal))
         delay_ms, told = self._logins.failure_delay_ms(self.peer_host, now_ms)
         refusal.quiet = not told
         broker.scheduler.after(max(came_ms + delay_ms - now_ms, 0), lambda: later.fail(refusal))

@@ -71,7 +71,7 @@ class Requests:
 
 
 class Session(Peer):
-    __slots__ = ("_lanes", "_limits", "_limits_of", "_requests", "max_request_bytes", "mute")
+    __slots__ = ("_lanes", "_limits", "_limits_of", "_requests", "max_request_bytes", "mute", "part")
 
     authenticated = True
 
@@ -86,6 +86,8 @@ class Session(Peer):
         self._limits_of: tuple[int, Principal, bytes] | None = None  # quotas, user and client id as they were
         self.mute: Callable[[int], None] | None = None
         """Lets the connection take no more requests for so many milliseconds."""
+        self.part: Callable[[], None] | None = None
+        """Lets the connection close, once what it executes is answered."""
 
     def execute(self, frame: memoryview, now_ms: int) -> Buffers | Deferred:
         """The answer to one request. The frame may be used up to the return of this call only.

@@ -1,13 +1,13 @@
 """SCRAM users: the stored ones, which AlterUserScramCredentials changes, and the rules for that (KIP-554).
 
 They live in the catalog's table ``scram``, by mechanism and name, as texts of scram_credentials.py. What is
-stored is in force for the next login; who is logged in stays so, as in Kafka.
+stored is in force at once: who logged in with what is changed or deleted has to log in again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.pending import Pending
@@ -48,6 +48,11 @@ class Users:
         self._credentials: dict[str, dict[str, ScramCredential]] = {}  # by name and mechanism
         for key, text in stored.items():
             self._put(key, text)
+        self._listeners: list[Callable[[str], None]] = []
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """``listener(name)`` is called when a credential that a user had is no longer valid."""
+        self._listeners.append(listener)
 
     def credentials(self, name: str) -> Mapping[str, ScramCredential]:
         """Those of a user, by mechanism; none: there is no such user."""
@@ -67,10 +72,17 @@ class Users:
             return result
 
         def saved(saving: Pending[None]) -> None:
+            changed: dict[str, None] = {}
             if saving.succeeded:
                 for key, text in changes.items():
+                    mechanism, _, name = key.partition("/")
+                    if mechanism in self.credentials(name):
+                        changed[name] = None
                     self._put(key, text)
             result.follow(saving)
+            for name in changed:
+                for listener in self._listeners:
+                    listener(name)
 
         self._catalog.save_entries(TABLE, changes).then(saved)
         return result
@@ -121,7 +133,7 @@ class Alteration:
             self._changes[name] = (f"{mechanism}/{name}", text)
 
     def save(self) -> Pending[None]:
-        """When it is stored, and in force for the next logins."""
+        """When it is stored, and in force."""
         return self._users.save(dict(self._changes.values()))
 
 

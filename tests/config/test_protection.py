@@ -48,8 +48,8 @@ def test_a_promise_that_is_not_kept_is_refused_in_one_line_that_says_what_to_do(
 
 
 def test_all_of_them_are_named_at_once(tmp_path):
-    text = "ssl.client.auth=required\nprincipal.builder.class=a.B\nnum.io.threads=2\n"
-    assert refusal_of(tmp_path, text).startswith("principal.builder.class, ssl.client.auth: ")
+    text = "ssl.engine.factory.class=a.C\nprincipal.builder.class=a.B\nnum.io.threads=2\n"
+    assert refusal_of(tmp_path, text).startswith("principal.builder.class, ssl.engine.factory.class: ")
 
 
 @pytest.mark.parametrize("definition", PROTECTIVE.values(), ids=lambda definition: definition.name)
@@ -92,8 +92,8 @@ def test_a_promise_for_one_listener_is_refused_too(tmp_path, name):
 
 def test_a_promise_for_a_listener_that_is_not_opened_is_only_mentioned(tmp_path):
     path = tmp_path / "server.properties"
-    path.write_text("listener.name.controller.sasl.jaas.config=required\n")
-    assert "listener.name.controller.sasl.jaas.config" in Settings.load(path).warning
+    path.write_text("listener.name.controller.principal.builder.class=a.B\n")
+    assert "listener.name.controller.principal.builder.class" in Settings.load(path).warning
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 HERE = Path(__file__).parent
 HANDLERS = HERE.parents[1] / "kbroker" / "handlers"
 APIS = sorted(path.stem for path in HANDLERS.glob("*.py") if path.stem != "__init__")
-ABOUT_ALL = {"every_api", "late_logs", "long_requests", "refusals", "resources"}
+ABOUT_ALL = {"acl_changes", "every_api", "late_logs", "long_requests", "refusals", "resources"}
 
 
 @pytest.mark.parametrize("api", APIS)

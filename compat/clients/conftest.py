@@ -11,6 +11,7 @@ from compat.harness import sasl
 from compat.harness.broker import KBrokerProcess
 from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, selected_brokers
 from compat.harness.kafka import RealKafka
+from compat.harness.sasl import SaslServer
 from compat.harness.tls import TlsKafka, TlsKbroker, TlsServer, store_settings
 from tests.support.certificates import Certificates
 
@@ -56,13 +57,13 @@ def mutual_tls_server(request: pytest.FixtureRequest, certificates: Certificates
 
 
 @pytest.fixture(scope="session", params=selected_brokers())
-def sasl_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A broker that asks who comes; its users: compat/harness/sasl.py."""
-    settings = SETTINGS | sasl.SETTINGS
+def sasl_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[SaslServer]:
+    """A broker that asks who comes, over TLS; its users: compat/harness/sasl.py."""
+    settings = SETTINGS | sasl.SETTINGS | sasl.OVER_TLS | store_settings(certificates)
     if request.param == KBROKER:
         server: Server = KBrokerProcess(settings | sasl.KBROKER_ALONE)
     else:
         server = RealKafka(settings)
     with server:
-        sasl.make_users(server.bootstrap)
-        yield server
+        sasl.make_users(server.bootstrap, certificates.client_context())
+        yield SaslServer(server.bootstrap, certificates.ca)

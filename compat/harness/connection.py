@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from types import TracebackType
 from typing import Any, Self
@@ -19,12 +20,21 @@ class ConnectionClosed(ConnectionError):
 class Connection:
     """Requests are answered one at a time: `Connection(bootstrap).ask("Metadata", 12, {"Topics": None})`."""
 
-    def __init__(self, bootstrap: str, *, timeout: float = 30, source_host: str = "") -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        timeout: float = 30,
+        source_host: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """`source_host`: the address that the broker sees, one of this machine's."""
         host, _, port = bootstrap.rpartition(":")
         source = (source_host, 0) if source_host else None
         self._socket = socket.create_connection((host, int(port)), timeout=timeout, source_address=source)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._correlation_id = 0
 
     def ask(

@@ -6,9 +6,11 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import struct
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from compat.harness.connection import Connection, ConnectionClosed
 
@@ -37,6 +39,8 @@ SETTINGS = {
     "listener.name.plaintext.oauthbearer.sasl.server.callback.handler.class": _UNSECURED,
     "delegation.token.secret.key": "token-secret",
 }
+OVER_TLS = {"listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT"}
+"""With `compat.harness.tls.store_settings`: the same over TLS."""
 KBROKER_ALONE = {"kbroker.login.failure.delay.max.ms": "0"}
 """So that tests need not wait: all come from one address."""
 
@@ -71,11 +75,18 @@ def upsertion(name: str, password: str, mechanism: int = 1, iterations: int = 40
     }
 
 
+class SaslServer(NamedTuple):
+    """A broker that clients log in to, over TLS."""
+
+    bootstrap: str
+    ca: Path
+
+
 class Client:
     """A raw connection that says what it saw."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.connection = Connection(bootstrap, timeout=20)
+    def __init__(self, bootstrap: str, tls: ssl.SSLContext | None = None) -> None:
+        self.connection = Connection(bootstrap, timeout=20, tls=tls)
 
     def ask(self, api_name: str, version: int, values: dict[str, Any] | None = None) -> Any:
         try:
@@ -137,16 +148,18 @@ class Client:
         self.connection.close()
 
 
-def logged_in(bootstrap: str, name: str = ADMIN[0], password: str = ADMIN[1]) -> Client:
-    client = Client(bootstrap)
+def logged_in(
+    bootstrap: str, name: str = ADMIN[0], password: str = ADMIN[1], tls: ssl.SSLContext | None = None
+) -> Client:
+    client = Client(bootstrap, tls)
     client.handshake("PLAIN")
     assert client.message(plain(name, password))["ErrorCode"] == 0
     return client
 
 
-def make_users(bootstrap: str) -> None:
+def make_users(bootstrap: str, tls: ssl.SSLContext | None = None) -> None:
     """The users of PLAIN become those of SCRAM, too."""
-    admin = logged_in(bootstrap)
+    admin = logged_in(bootstrap, tls=tls)
     for mechanism in (1, 2):
         users = [upsertion(name, password, mechanism) for name, password in (ADMIN, ALICE)]
         answer = admin.ask("AlterUserScramCredentials", 0, {"Deletions": [], "Upsertions": users})
@@ -155,13 +168,13 @@ def make_users(bootstrap: str) -> None:
     for mechanism in HASHES:
         for name, password in (ADMIN, ALICE):
             deadline = time.monotonic() + 20
-            while not _can_log_in(bootstrap, mechanism, name, password):
+            while not _can_log_in(bootstrap, mechanism, name, password, tls):
                 assert time.monotonic() < deadline, f"{name} cannot log in by {mechanism}"
                 time.sleep(0.05)
 
 
-def _can_log_in(bootstrap: str, mechanism: str, name: str, password: str) -> bool:
-    client = Client(bootstrap)
+def _can_log_in(bootstrap: str, mechanism: str, name: str, password: str, tls: ssl.SSLContext | None) -> bool:
+    client = Client(bootstrap, tls)
     try:
         answer = client.scram(mechanism, name, password)
         return bool(answer != CLOSED and answer["ErrorCode"] == 0)

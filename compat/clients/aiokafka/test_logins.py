@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import pytest
@@ -11,8 +12,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from compat.harness import sasl
-from compat.harness.brokers import Server
-from compat.harness.sasl import ALICE
+from compat.harness.sasl import ALICE, SaslServer
 
 WITH_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -22,10 +22,11 @@ class Tokens(AbstractTokenProvider):
         return sasl.unsecured_token()
 
 
-def login(server: Server, mechanism: str, password: str = ALICE[1]) -> dict[str, Any]:
+def login(server: SaslServer, mechanism: str, password: str = ALICE[1]) -> dict[str, Any]:
     configs: dict[str, Any] = {
         "bootstrap_servers": server.bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": "SASL_SSL",
+        "ssl_context": ssl.create_default_context(cafile=str(server.ca)),
         "sasl_mechanism": mechanism,
     }
     if mechanism == "OAUTHBEARER":
@@ -34,7 +35,7 @@ def login(server: Server, mechanism: str, password: str = ALICE[1]) -> dict[str,
 
 
 @pytest.mark.parametrize("mechanism", [*WITH_PASSWORDS, "OAUTHBEARER"])
-def test_it_is_let_in(sasl_server: Server, topic: str, mechanism: str) -> None:
+def test_it_is_let_in(sasl_server: SaslServer, topic: str, mechanism: str) -> None:
     async def round_trip() -> Any:
         async with AIOKafkaProducer(**login(sasl_server, mechanism)) as producer:
             await producer.send_and_wait(topic, b"from who is logged in")
@@ -46,7 +47,7 @@ def test_it_is_let_in(sasl_server: Server, topic: str, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", WITH_PASSWORDS)
-def test_a_wrong_password_keeps_it_out(sasl_server: Server, mechanism: str) -> None:
+def test_a_wrong_password_keeps_it_out(sasl_server: SaslServer, mechanism: str) -> None:
     async def start() -> None:
         producer = AIOKafkaProducer(**login(sasl_server, mechanism, "wrong"))
         try:

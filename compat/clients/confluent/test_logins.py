@@ -16,8 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from compat.harness import sasl
-from compat.harness.brokers import Server
-from compat.harness.sasl import ALICE
+from compat.harness.sasl import ALICE, SaslServer
 from compat.harness.waiting import eventually
 
 INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism "
@@ -28,10 +27,13 @@ REFUSALS = {
 }
 
 
-def login(server: Server, mechanism: str, name: str = ALICE[0], password: str = ALICE[1]) -> dict[str, Any]:
+def login(
+    server: SaslServer, mechanism: str, name: str = ALICE[0], password: str = ALICE[1]
+) -> dict[str, Any]:
     return {
         "bootstrap.servers": server.bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(server.ca),
         "sasl.mechanism": mechanism,
         "sasl.username": name,
         "sasl.password": password,
@@ -61,28 +63,29 @@ def errors_of(configs: dict[str, Any]) -> list[KafkaError]:
 
 
 @pytest.mark.parametrize("mechanism", REFUSALS)
-def test_a_password_lets_it_in(sasl_server: Server, topic: str, mechanism: str) -> None:
+def test_a_password_lets_it_in(sasl_server: SaslServer, topic: str, mechanism: str) -> None:
     round_trip(login(sasl_server, mechanism), topic)
 
 
-def bearer_login(server: Server, **claims: Any) -> dict[str, Any]:
+def bearer_login(server: SaslServer, **claims: Any) -> dict[str, Any]:
     def token(_: str) -> tuple[str, float]:
         return sasl.unsecured_token(**claims), time.time() + 600
 
     return {
         "bootstrap.servers": server.bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(server.ca),
         "sasl.mechanism": "OAUTHBEARER",
         "oauth_cb": token,
         "log_level": 0,
     }
 
 
-def test_a_token_lets_it_in(sasl_server: Server, topic: str) -> None:
+def test_a_token_lets_it_in(sasl_server: SaslServer, topic: str) -> None:
     round_trip(bearer_login(sasl_server), topic)
 
 
-def test_an_expired_token_does_not(sasl_server: Server) -> None:
+def test_an_expired_token_does_not(sasl_server: SaslServer) -> None:
     (error, *_) = errors_of(bearer_login(sasl_server, iat=1, exp=2))
     assert error.code() == KafkaError._AUTHENTICATION
     assert '{"status":"invalid_token"}' in error.str()
@@ -91,20 +94,20 @@ def test_an_expired_token_does_not(sasl_server: Server) -> None:
 @pytest.mark.parametrize("name", ["alice", "nobody"])
 @pytest.mark.parametrize("mechanism", REFUSALS)
 def test_a_wrong_password_and_an_unknown_user_are_told_the_same(
-    sasl_server: Server, mechanism: str, name: str
+    sasl_server: SaslServer, mechanism: str, name: str
 ) -> None:
     (error, *_) = errors_of(login(sasl_server, mechanism, name, "wrong"))
     assert error.code() == KafkaError._AUTHENTICATION
     assert REFUSALS[mechanism] in error.str()
 
 
-def test_a_mechanism_that_is_not_offered(sasl_server: Server) -> None:
+def test_a_mechanism_that_is_not_offered(sasl_server: SaslServer) -> None:
     configs = login(sasl_server, "PLAIN") | {"sasl.mechanism": "SCRAM-SHA-1"}
     (error, *_) = errors_of(configs)
     assert "Unsupported SASL mechanism" in error.str()
 
 
-def test_users_are_made_by_its_admin_client(sasl_server: Server, topic: str) -> None:
+def test_users_are_made_by_its_admin_client(sasl_server: SaslServer, topic: str) -> None:
     admin = AdminClient(login(sasl_server, "PLAIN"))
     name = f"user-of-{topic}"
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.harness.brokers import Server
-from compat.harness.sasl import ADMIN, ALICE
+from compat.harness.sasl import ADMIN, ALICE, SaslServer
 from compat.harness.tools import KafkaTools, ToolResult
 from compat.harness.waiting import eventually
 
@@ -23,12 +22,13 @@ Run = Callable[..., ToolResult]
 
 
 @pytest.fixture
-def run(sasl_server: Server, kafka_tools: KafkaTools, tmp_path: Path) -> Run:
+def run(sasl_server: SaslServer, kafka_tools: KafkaTools, tmp_path: Path) -> Run:
     """run("kafka-topics", "--list", login=…, ok=True)"""
 
     def run_tool(tool: str, *arguments: str, login: str = "", ok: bool | None = True) -> ToolResult:
         config = tmp_path / "client.properties"
-        config.write_text(login or by_password("PLAIN", *ADMIN))
+        trusted = f"ssl.truststore.type=PEM\nssl.truststore.location={sasl_server.ca}\n"
+        config.write_text((login or by_password("PLAIN", *ADMIN)) + trusted)
         address = ("--bootstrap-server", sasl_server.bootstrap, "--command-config", str(config))
         result = kafka_tools.run(tool, *address, *arguments)
         assert ok is None or (result.exit_code == 0) is ok, result
@@ -39,7 +39,7 @@ def run(sasl_server: Server, kafka_tools: KafkaTools, tmp_path: Path) -> Run:
 
 def by_password(mechanism: str, name: str, password: str, more: str = "") -> str:
     return (
-        "security.protocol=SASL_PLAINTEXT\n"
+        "security.protocol=SASL_SSL\n"
         f"sasl.mechanism={mechanism}\n"
         f'sasl.jaas.config={MODULES[mechanism]} required username="{name}" password="{password}"{more};\n'
     )
@@ -47,7 +47,7 @@ def by_password(mechanism: str, name: str, password: str, more: str = "") -> str
 
 def by_token(subject: str = "joe") -> str:
     return (
-        "security.protocol=SASL_PLAINTEXT\n"
+        "security.protocol=SASL_SSL\n"
         "sasl.mechanism=OAUTHBEARER\n"
         "sasl.login.callback.handler.class=org.apache.kafka.common.security.oauthbearer.internals.unsecured."
         "OAuthBearerUnsecuredLoginCallbackHandler\n"

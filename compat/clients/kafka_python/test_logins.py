@@ -9,8 +9,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from compat.harness import sasl
-from compat.harness.brokers import Server
-from compat.harness.sasl import ALICE
+from compat.harness.sasl import ALICE, SaslServer
 
 WITH_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -23,10 +22,11 @@ class Tokens(AbstractTokenProvider):
         return sasl.unsecured_token(**self._claims)
 
 
-def login(server: Server, mechanism: str, password: str = ALICE[1], **more: Any) -> dict[str, Any]:
+def login(server: SaslServer, mechanism: str, password: str = ALICE[1], **more: Any) -> dict[str, Any]:
     return {
         "bootstrap_servers": server.bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": str(server.ca),
         "sasl_mechanism": mechanism,
         "sasl_plain_username": ALICE[0],
         "sasl_plain_password": password,
@@ -44,23 +44,23 @@ def round_trip(configs: dict[str, Any], topic: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", WITH_PASSWORDS)
-def test_a_password_lets_it_in(sasl_server: Server, topic: str, mechanism: str) -> None:
+def test_a_password_lets_it_in(sasl_server: SaslServer, topic: str, mechanism: str) -> None:
     round_trip(login(sasl_server, mechanism), topic)
 
 
-def test_a_token_lets_it_in(sasl_server: Server, topic: str) -> None:
+def test_a_token_lets_it_in(sasl_server: SaslServer, topic: str) -> None:
     round_trip(login(sasl_server, "OAUTHBEARER", sasl_oauth_token_provider=Tokens()), topic)
 
 
 @pytest.mark.parametrize("mechanism", WITH_PASSWORDS)
-def test_a_wrong_password_does_not(sasl_server: Server, topic: str, mechanism: str) -> None:
+def test_a_wrong_password_does_not(sasl_server: SaslServer, topic: str, mechanism: str) -> None:
     with pytest.raises(Exception, match=r"(?i)bootstrap|authentication"):
         KafkaProducer(**login(sasl_server, mechanism, "wrong", bootstrap_timeout_ms=2000)).send(
             topic, b"x"
         ).get(5)
 
 
-def test_no_login_at_all_does_not(sasl_server: Server, topic: str) -> None:
+def test_no_login_at_all_does_not(sasl_server: SaslServer, topic: str) -> None:
     with pytest.raises(Exception, match=r"(?i)bootstrap|timeout|broker"):
         KafkaProducer(bootstrap_servers=sasl_server.bootstrap, bootstrap_timeout_ms=2000).send(
             topic, b"x"

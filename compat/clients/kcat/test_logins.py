@@ -8,17 +8,17 @@ import subprocess
 
 import pytest
 
-from compat.harness.brokers import Server
-from compat.harness.sasl import ALICE
+from compat.harness.sasl import ALICE, SaslServer
 
 pytestmark = pytest.mark.skipif(
     shutil.which("kcat") is None, reason="kcat is not installed (Debian and Ubuntu: apt install kcat)"
 )
 
 
-def listed(server: Server, mechanism: str, password: str) -> subprocess.CompletedProcess[str]:
+def listed(server: SaslServer, mechanism: str, password: str) -> subprocess.CompletedProcess[str]:
     configs = {
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(server.ca),
         "sasl.mechanism": mechanism,
         "sasl.username": ALICE[0],
         "sasl.password": password,
@@ -35,7 +35,7 @@ def librdkafka_version() -> list[int]:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_password_lets_it_in_and_a_wrong_one_does_not(sasl_server: Server, mechanism: str) -> None:
+def test_a_password_lets_it_in_and_a_wrong_one_does_not(sasl_server: SaslServer, mechanism: str) -> None:
     if mechanism != "PLAIN" and librdkafka_version() < [2, 6, 1]:
         pytest.skip("its librdkafka sends a wrong nonce, which brokers refuse since Kafka 4")
     assert listed(sasl_server, mechanism, ALICE[1]).returncode == 0

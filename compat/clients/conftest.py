@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from compat.harness import sasl
 from compat.harness.broker import KBrokerProcess
-from compat.harness.brokers import APACHE, KBROKER, SETTINGS, Server, selected_brokers
+from compat.harness.brokers import APACHE, KBROKER, SETTINGS, selected_brokers
 from compat.harness.kafka import RealKafka
 from compat.harness.sasl import SaslServer
 from compat.harness.tls import TlsKafka, TlsKbroker, TlsServer, store_settings
 from tests.support.certificates import Certificates
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -59,11 +63,21 @@ def mutual_tls_server(request: pytest.FixtureRequest, certificates: Certificates
 @pytest.fixture(scope="session", params=selected_brokers())
 def sasl_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[SaslServer]:
     """A broker that asks who comes, over TLS; its users: compat/harness/sasl.py."""
-    settings = SETTINGS | sasl.SETTINGS | sasl.OVER_TLS | store_settings(certificates)
-    if request.param == KBROKER:
-        server: Server = KBrokerProcess(settings | sasl.KBROKER_ALONE)
-    else:
-        server = RealKafka(settings)
-    with server:
+    with _asking(request.param, certificates) as server:
         sasl.make_users(server.bootstrap, certificates.client_context())
+        yield server
+
+
+@pytest.fixture(scope="module", params=selected_brokers())
+def guarded_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[SaslServer]:
+    """The same, where users may do what ACLs allow, and the administrator everything."""
+    with _asking(request.param, certificates, sasl.WITH_ACLS) as server:
+        yield server
+
+
+@contextmanager
+def _asking(name: str, certificates: Certificates, more: Mapping[str, str] = NOTHING) -> Iterator[SaslServer]:
+    settings = SETTINGS | sasl.SETTINGS | sasl.OVER_TLS | store_settings(certificates) | more
+    server = KBrokerProcess(settings | sasl.KBROKER_ALONE) if name == KBROKER else RealKafka(settings)
+    with server:
         yield SaslServer(server.bootstrap, certificates.ca)

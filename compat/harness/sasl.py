@@ -41,6 +41,10 @@ SETTINGS = {
 }
 OVER_TLS = {"listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT"}
 """With `compat.harness.tls.store_settings`: the same over TLS."""
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:{ADMIN[0]};User:ANONYMOUS",  # Kafka's controller, which is not asked
+}
 KBROKER_ALONE = {"kbroker.login.failure.delay.max.ms": "0"}
 """So that tests need not wait: all come from one address."""
 
@@ -80,6 +84,28 @@ class SaslServer(NamedTuple):
 
     bootstrap: str
     ca: Path
+
+    def java_configs(self, name: str, password: str) -> dict[str, str]:
+        """Of a client that logs in by PLAIN."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": (
+                f'{_SECURITY}.plain.PlainLoginModule required username="{name}" password="{password}";'
+            ),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+        }
+
+    def librdkafka_configs(self, name: str, password: str) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": name,
+            "sasl.password": password,
+            "ssl.ca.location": str(self.ca),
+        }
 
 
 class Client:

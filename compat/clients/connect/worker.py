@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
@@ -32,7 +33,11 @@ class ConnectWorker:
     knows its connectors.
     """
 
-    def __init__(self, bootstrap: str, group: str, directory: Path) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, directory: Path, login: Mapping[str, str] | None = None
+    ) -> None:
+        """``login``: configs of all its clients."""
+        self._login = login or {}
         self.group = group
         self.topics = {kind: f"{group}-{kind}" for kind in ("configs", "offsets", "statuses")}
         self._bootstrap = bootstrap
@@ -104,7 +109,12 @@ class ConnectWorker:
         self.stop()
 
     def _settings(self) -> dict[str, str]:
-        return {
+        logins = {
+            f"{client}{name}": value
+            for client in ("", "admin.", "producer.", "consumer.")
+            for name, value in self._login.items()
+        }
+        return logins | {
             "bootstrap.servers": self._bootstrap,
             "group.id": self.group,
             "config.storage.topic": self.topics["configs"],

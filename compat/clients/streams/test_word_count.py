@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,65 +12,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat.harness import jars, java
+from compat.clients.streams.word_count import INPUT, OUTPUT, WordCount
 from compat.harness.brokers import Server
-from compat.harness.kafka import LOG4J2
 from compat.harness.waiting import eventually
 
 pytestmark = pytest.mark.java
 
-INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"  # WordCountDemo's
 PARTITIONS = 2
 WORDS = ("kafka", "streams", "counts", "every", "word", "exactly", "once", "whatever", "happens", "to", "it")
 LINES = 800
-DEMO = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
-
-
-class WordCount:
-    """The application, on its own JVM."""
-
-    def __init__(self, bootstrap: str, application_id: str, directory: Path) -> None:
-        self._log = directory / "streams.log"
-        self._settings = directory / "streams.properties"
-        self._settings.write_text(
-            f"application.id={application_id}\n"
-            f"bootstrap.servers={bootstrap}\n"
-            f"state.dir={directory / 'state'}\n"
-            "processing.guarantee=exactly_once_v2\n"
-            "commit.interval.ms=50\n"
-            "num.stream.threads=2\n"
-            "session.timeout.ms=6000\n"
-            "heartbeat.interval.ms=500\n"
-            # Without RocksDB: what is lost with the process is read back from the changelog.
-            "dsl.store.suppliers.class="
-            "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers\n"
-        )
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        classpath = f"{jars.classpath('kafka')}:{jars.classpath('streams')}"
-        with self._log.open("ab") as log:
-            self._process = java.start(
-                java.command(
-                    DEMO,
-                    [str(self._settings)],
-                    classpath=classpath,
-                    properties={"log4j2.configurationFile": LOG4J2.as_uri()},
-                ),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def stop(self) -> None:
-        """As a user ends it: it commits and leaves its group."""
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(60)
 
 
 @pytest.fixture

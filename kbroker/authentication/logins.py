@@ -73,7 +73,9 @@ class Logins:
             if not sessions:
                 del self._sessions[name]
 
-    def _password_changed(self, name: str) -> None:
+    def _password_changed(self, name: str, new: bool) -> None:
+        if new and name not in self._given:
+            return
         for session in tuple(self._sessions.get(name, ())):
             session.leave()
 

@@ -174,8 +174,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def secured(self, principal: Principal) -> None:
         """By TLS, before the first byte: the handshake is done, and this is whose certificate was shown."""
-        self._session.principal = principal
         self.last_active = self._host.now_ms()
+        if not self._session.authenticated:  # the listener asks for a login, and a certificate is none
+            return
+        self._session.principal = principal
         audit = self._host.requests.broker.audit
         if audit is not None and principal != ANONYMOUS:
             audit.login(

@@ -48,10 +48,13 @@ class Users:
         self._credentials: dict[str, dict[str, ScramCredential]] = {}  # by name and mechanism
         for key, text in stored.items():
             self._put(key, text)
-        self._listeners: list[Callable[[str], None]] = []
+        self._listeners: list[Callable[[str, bool], None]] = []
 
-    def on_change(self, listener: Callable[[str], None]) -> None:
-        """``listener(name)`` is called when a credential that a user had is no longer valid."""
+    def on_change(self, listener: Callable[[str, bool], None]) -> None:
+        """``listener(name, new)`` is called when a credential that a user had is no longer valid.
+
+        And when there is a new user, who hides one of the same name from elsewhere.
+        """
         self._listeners.append(listener)
 
     def credentials(self, name: str) -> Mapping[str, ScramCredential]:
@@ -72,17 +75,18 @@ class Users:
             return result
 
         def saved(saving: Pending[None]) -> None:
-            changed: dict[str, None] = {}
+            changed: dict[str, bool] = {}  # by name whether the user is new
             if saving.succeeded:
                 for key, text in changes.items():
                     mechanism, _, name = key.partition("/")
-                    if mechanism in self.credentials(name):
-                        changed[name] = None
+                    known = self.credentials(name)
+                    if not known or mechanism in known:
+                        changed.setdefault(name, not known)
                     self._put(key, text)
             result.follow(saving)
-            for name in changed:
+            for name, new in changed.items():
                 for listener in self._listeners:
-                    listener(name)
+                    listener(name, new)
 
         self._catalog.save_entries(TABLE, changes).then(saved)
         return result

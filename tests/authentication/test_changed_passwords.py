@@ -88,6 +88,17 @@ def test_who_deletes_themselves_hears_that_it_worked(server: ServerProcess) -> N
         assert has_ended(alice)
 
 
+def test_a_stored_user_who_hides_one_given_at_the_start_ends_their_connections(server: ServerProcess) -> None:
+    with admin_of(server) as admin, admin_of(server) as other:
+        assert [result.error_code for result in put(admin, "admin", "second").results] == [0]
+        assert has_ended(admin)
+        assert has_ended(other)
+    with server.client() as again:
+        assert plain(again, "admin", "first").error_code != 0
+    with server.client() as again:
+        assert plain(again, "admin", "second").error_code == 0
+
+
 def test_a_new_mechanism_of_a_user_ends_nothing(server: ServerProcess) -> None:
     with admin_of(server) as admin, server.client() as alice:
         put(admin, "alice", "pw")

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from compat.differential.acls.users import ADMIN, ANONYMOUS, ANY, GROUP, LITERAL, READ, TOPIC, Door, User, acl
 from compat.harness.batches import TRANSACTIONAL, Record, batch
-from compat.harness.brokers import KBROKER, selected_brokers
 from compat.harness.waiting import eventually
 from kbroker.requests.apis import APIS
 
@@ -51,13 +48,6 @@ class Asking:
 
     def topic_id(self, name: str) -> bytes:
         return self.door.topic_ids.get(name, UNKNOWN_ID[:12] + name[:4].encode())
-
-
-def of_api(api_name: str, *values: Any, id_: str) -> Any:
-    """A parameter of a test, which waits until kbroker has the API."""
-    waits = api_name not in OFFERED and KBROKER in selected_brokers()
-    missing = pytest.mark.skipif(waits, reason=f"kbroker does not offer {api_name}")
-    return pytest.param(api_name, *values, id=id_, marks=missing)
 
 
 def case(api_name: str) -> Callable[[Case], Case]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compat.differential.acls.cases import CASES, OFFERED, Asking, Case, by_answer, of_api
+from compat.differential.acls.cases import CASES, OFFERED, Asking, Case, by_answer
 from compat.differential.acls.users import ADMIN, CLUSTER_ONLY, NOBODY, ONE_TYPE, SINGLE, SOME, Door, User
 from compat.differential.pair import Pair
 from compat.harness.side import Side, versions
@@ -15,7 +15,7 @@ WITHOUT_RULES = {"GetTelemetrySubscriptions", "PushTelemetry"}
 """Everybody may send metrics; brokers offer it only where something receives them."""
 
 ALL_CASES = [
-    of_api(api_name, case, id_=f"{api_name}-{case.__name__}")
+    pytest.param(api_name, case, id=f"{api_name}-{case.__name__}")
     for api_name, cases in CASES.items()
     for case in cases
 ]

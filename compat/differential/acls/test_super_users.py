@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compat.differential.acls.cases import CASES, Asking, by_answer, of_api
+from compat.differential.acls.cases import CASES, Asking, by_answer
 from compat.differential.acls.users import ADMIN, SETTINGS, Door
 from compat.differential.pair import Pair
 from compat.harness.side import Side, versions
@@ -17,7 +17,7 @@ def settings() -> dict[str, str]:
     return {**SETTINGS, "super.users": "User:admin;User:ANONYMOUS"}
 
 
-@pytest.mark.parametrize("api_name", [of_api(name, id_=name) for name in CASES])
+@pytest.mark.parametrize("api_name", CASES)
 def test_a_super_user_is_answered_as_by_kafka(pair: Pair, doors: dict[str, Door], api_name: str) -> None:
     def scenario(side: Side) -> Any:
         door = doors[side.name]

@@ -1,0 +1,126 @@
+"""The states of all share partitions: the one way to what is stored of them.
+
+A partition is *initialized* for a group when it has a state here, be its start offset undecided. A share
+partition that is in use attaches: from then on it is the one that knows its state, and writes its changes.
+
+Invariant: what is told here is stored; a write that fails has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+
+from kbroker.coordinators.shares.state import ShareState, ShareStateChange
+from kbroker.coordinators.shares.store import ShareKey, ShareStateStore
+from kbroker.pending import Pending
+
+StateNow = Callable[[], ShareState]
+
+
+class ShareStates:
+    def __init__(self, store: ShareStateStore) -> None:
+        self._store = store
+        self._groups: dict[str, dict[tuple[bytes, int], ShareState]] = {}
+        self._attached: dict[ShareKey, StateNow] = {}
+        self.on_replaced: Callable[[ShareKey], None] | None = None
+        """Called when a state was set or deleted from outside: what was made of the old one counts no more.
+        By then it is detached."""
+        for key, state in store.load().items():
+            self._remember(key, state)
+
+    # what there is
+
+    def get(self, key: ShareKey) -> ShareState | None:
+        attached = self._attached.get(key)
+        return self._groups.get(key.group_id, {}).get(key[1:]) if attached is None else attached()
+
+    def initialized(self, group_id: str) -> Collection[tuple[bytes, int]]:
+        """By topic id and partition."""
+        return self._groups.get(group_id, {}).keys()
+
+    # share partitions
+
+    def attach(self, key: ShareKey, state_now: StateNow) -> None:
+        self._attached[key] = state_now
+
+    def detach(self, key: ShareKey) -> None:
+        """Nothing is in flight or settling any more."""
+        state_now = self._attached.pop(key)
+        self._remember(key, state_now())
+
+    def write(self, changes: Mapping[ShareKey, ShareStateChange]) -> Pending[None]:
+        """What attached share partitions have done."""
+        return self._store.write(changes)
+
+    # groups and administrators
+
+    def initialize(self, group_id: str, partitions: Collection[tuple[bytes, int]]) -> Pending[None]:
+        """Those that are not yet; where they begin is decided by the first fetch."""
+        known = self._groups.get(group_id, {})
+        missing = {ShareKey(group_id, *each): ShareState() for each in partitions if each not in known}
+        return self._put(missing) if missing else Pending.resolved(None)
+
+    def decide(self, key: ShareKey, start_offset: int) -> Pending[None]:
+        """The first fetch found out where the partition begins for its group."""
+        return self._put({key: ShareState(start_offset)})
+
+    def replace(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
+        """None: delete."""
+        replaced = self._put(states)
+        replaced.then(lambda done: self._tell(states) if done.succeeded else None)
+        return replaced
+
+    def delete_group(self, group_id: str) -> Pending[None]:
+        keys = [ShareKey(group_id, *each) for each in self.initialized(group_id)]
+        return self._forgotten(keys, self._store.delete_group(group_id)) if keys else Pending.resolved(None)
+
+    def delete_topic(self, topic_id: bytes) -> Pending[None]:
+        keys = [key for key in self._keys() if key.topic_id == topic_id]
+        return self._forgotten(keys, self._store.delete_topic(topic_id)) if keys else Pending.resolved(None)
+
+    def close(self) -> None:
+        self._store.close()
+
+    # internals
+
+    def _keys(self) -> Iterator[ShareKey]:
+        for group_id, partitions in self._groups.items():
+            for each in partitions:
+                yield ShareKey(group_id, *each)
+
+    def _put(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
+        def stored(done: Pending[None]) -> None:
+            if done.succeeded:
+                for key, state in states.items():
+                    self._remember(key, state)
+
+        written = self._store.put(states)
+        written.then(stored)
+        return written
+
+    def _forgotten(self, keys: list[ShareKey], deleted: Pending[None]) -> Pending[None]:
+        def stored(done: Pending[None]) -> None:
+            if done.succeeded:
+                for key in keys:
+                    self._remember(key, None)
+                self._tell(keys)
+
+        deleted.then(stored)
+        return deleted
+
+    def _tell(self, keys: Collection[ShareKey]) -> None:
+        for key in keys:
+            self._attached.pop(key, None)
+            if self.on_replaced is not None:
+                self.on_replaced(key)
+
+    def _remember(self, key: ShareKey, state: ShareState | None) -> None:
+        if state is not None:
+            self._groups.setdefault(key.group_id, {})[key[1:]] = state
+            return
+        partitions = self._groups.get(key.group_id, {})
+        with suppress(KeyError):
+            del partitions[key[1:]]
+        if not partitions:
+            self._groups.pop(key.group_id, None)

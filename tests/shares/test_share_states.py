@@ -60,6 +60,13 @@ def test_a_state_that_is_set_shows_once_it_is_stored(states: ShareStates, store:
     assert (states.get(KEY), told) == (ShareState(5), [KEY])
 
 
+def test_a_state_is_set_even_if_who_asked_goes_away(states: ShareStates, store: SlowStore) -> None:
+    states.replace({KEY: ShareState(5)}).abandon()
+    store.finish()
+    assert states.get(KEY) == ShareState(5)
+    states.write({KEY: ShareStateChange(6)}).result()
+
+
 def test_what_worked_with_the_old_state_cannot_write_into_the_new_one(
     states: ShareStates, store: SlowStore
 ) -> None:

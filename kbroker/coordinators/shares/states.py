@@ -79,7 +79,7 @@ class ShareStates:
 
     def replace(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
         """None: delete."""
-        return self._replaced(states.keys(), self._put(states))
+        return self._replaced(states.keys(), self._stored(states))
 
     def delete_group(self, group_id: str) -> Pending[None]:
         keys = [ShareKey(group_id, *each) for each in self.initialized(group_id)]
@@ -100,6 +100,9 @@ class ShareStates:
                 yield ShareKey(group_id, *each)
 
     def _put(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
+        return _kept(self._stored(states))
+
+    def _stored(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
         def stored(done: Pending[None]) -> None:
             if done.succeeded:
                 for key, state in states.items():
@@ -128,7 +131,7 @@ class ShareStates:
 
         self._replacing.update(dict.fromkeys(keys, replacement))
         replacement.then(stored)
-        return replacement
+        return _kept(replacement)
 
     def _tell(self, keys: Collection[ShareKey]) -> None:
         for key in keys:
@@ -145,6 +148,13 @@ class ShareStates:
             del partitions[key[1:]]
         if not partitions:
             self._groups.pop(key.group_id, None)
+
+
+def _kept(stored: Pending[None]) -> Pending[None]:
+    """The same for who asked and may go away: what is to be done here then is done all the same."""
+    result: Pending[None] = Pending()
+    stored.then(result.follow)
+    return result
 
 
 def _replaced() -> Pending[None]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
+    from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -106,6 +107,8 @@ class Broker:
         self.transactional_writes = TransactionalWrites(self)
         if stored.groups_stored or stored.transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
+        if stored.shares_stored:
+            _ = self.share_states  # only now can they be loaded
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         logs.config_source = self._log_config_of
@@ -135,6 +138,12 @@ class Broker:
         from kbroker.transactions.opening import open_transactions
 
         return open_transactions(self)
+
+    @cached_property
+    def share_states(self) -> ShareStates:
+        from kbroker.coordinators.shares.states import ShareStates
+
+        return ShareStates(self.catalog.share_state_store(self.scheduler))
 
     # quotas
 
@@ -287,6 +296,8 @@ class Broker:
             self.groups.close()
         if "transactions" in self.__dict__:
             self.transactions.close()
+        if "share_states" in self.__dict__:
+            self.share_states.close()
 
     # internals
 
@@ -381,6 +392,8 @@ class Broker:
             for partition in range(topic.partitions):
                 self.open_logs.pop((topic.topic_id, partition), None)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
+            if "share_states" in self.__dict__:
+                self.share_states.delete_topic(topic.topic_id)
 
     def _remove_files(self, name: str, topic_id: bytes, partitions: int) -> None:
         try:

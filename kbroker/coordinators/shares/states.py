@@ -8,7 +8,7 @@ Invariant: what is told here is stored; a write that fails has changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import suppress
 
 from kbroker.coordinators.shares.state import ShareState, ShareStateChange
@@ -38,6 +38,10 @@ class ShareStates:
     def initialized(self, group_id: str) -> Collection[tuple[bytes, int]]:
         """By topic id and partition."""
         return self._groups.get(group_id, {}).keys()
+
+    def groups(self) -> Set[str]:
+        """The ids of the groups that have any."""
+        return self._groups.keys()
 
     # share partitions
 

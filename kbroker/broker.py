@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
+    from kbroker.coordinators.shares.settings import ShareSettings
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
@@ -108,7 +109,7 @@ class Broker:
         if stored.groups_stored or stored.transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
         if stored.shares_stored:
-            _ = self.share_states  # only now can they be loaded
+            self._drop_orphans(self.share_states)  # only now can they be loaded
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         logs.config_source = self._log_config_of
@@ -144,6 +145,13 @@ class Broker:
         from kbroker.coordinators.shares.states import ShareStates
 
         return ShareStates(self.catalog.share_state_store(self.scheduler))
+
+    @cached_property
+    def share_settings(self) -> Callable[[str], ShareSettings]:
+        """Of the partitions of a share group, by its id."""
+        from kbroker.groups.share_settings import open_share_settings
+
+        return open_share_settings(self)
 
     # quotas
 
@@ -313,6 +321,12 @@ class Broker:
             (user.strip() for user in self.settings["super.users"].split(";")),
             allow_without_acls=self.settings["allow.everyone.if.no.acl.found"],
         )
+
+    def _drop_orphans(self, states: ShareStates) -> None:
+        """States whose group was deleted just before a crash, or was not stored any more."""
+        known = {group_id for group_id, group in self.groups.groups.items() if group.type == "share"}
+        for group_id in states.groups() - known:
+            states.delete_group(group_id)
 
     def _make_cluster_id(self) -> str:
         configured = self.settings["kbroker.cluster.id"]

@@ -15,7 +15,7 @@ from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, Acl
 from kbroker.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from kbroker.broker import Broker
     from kbroker.catalog.interface import Catalog
@@ -176,6 +176,13 @@ class Resources:
         topics = self.broker.topics
         topic = topics.get(key) if isinstance(key, str) else topics.get_by_id(key)
         return topic if topic is not None and self.may_topic(operation, topic.name) else None
+
+    def check_visible(self, topic_ids: Iterable[bytes]) -> None:
+        """Who may not see all topics that a group reads is not told of any."""
+        for topic_id in topic_ids:
+            topic = self.broker.topics.get_by_id(topic_id)
+            if topic is not None:
+                self.check_topic(AclOperation.DESCRIBE, topic.name)
 
     def topics(self, operation: AclOperation) -> list[Topic]:
         """All that the caller may do this to."""

@@ -569,6 +569,44 @@ def consumer_group_describe(asking: Asking) -> Any:
     return without(answer, "GroupEpoch", "AssignmentEpoch", "GroupState", "MemberEpoch", "ClientHost")
 
 
+# share groups
+
+
+@case("ShareGroupHeartbeat")
+def share_group_heartbeat(asking: Asking) -> Any:
+    answers = []
+    for kind in KINDS:
+        for name, topics in (
+            ("one", [ALLOWED]),
+            ("both", [ALLOWED, FORBIDDEN]),
+            ("none", ["forbidden-missing"]),
+        ):
+            member = {"GroupId": asking.own(kind, f"sharers-{name}"), "MemberId": f"member-{name}"}
+            answer = asking("ShareGroupHeartbeat", SubscribedTopicNames=topics, MemberEpoch=0, **member)
+            answers.append(without(answer, "HeartbeatIntervalMs", "Assignment", "MemberEpoch"))
+            asking.as_admin("ShareGroupHeartbeat", 1, MemberEpoch=-1, **member)
+    return answers
+
+
+@case("ShareGroupDescribe")
+def share_group_describe(asking: Asking) -> Any:
+    names = []
+    for kind in KINDS:
+        name = asking.own(kind, "described-shares")
+        member = {"MemberId": "a-member", "MemberEpoch": 0, "SubscribedTopicNames": [ALLOWED]}
+        asking.as_admin("ShareGroupHeartbeat", 1, GroupId=name, **member)
+        names.append(name)
+    answer = asking(
+        "ShareGroupDescribe",
+        GroupIds=[*names, "allowed-no-group", "forbidden-no-group"],
+        IncludeAuthorizedOperations=True,
+    )
+    for group in answer["Groups"]:  # what heartbeats settle in their time
+        for member in group["Members"]:
+            member["Assignment"] = None
+    return without(answer, "GroupEpoch", "AssignmentEpoch", "MemberEpoch", "ClientHost")
+
+
 # transactions
 
 

@@ -9,7 +9,7 @@ replaced, whoever still works with the old one cannot write, and nobody gives th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import suppress
 
 from kbroker.coordinators.shares.state import ShareState, ShareStateChange
@@ -40,6 +40,10 @@ class ShareStates:
     def initialized(self, group_id: str) -> Collection[tuple[bytes, int]]:
         """By topic id and partition."""
         return self._groups.get(group_id, {}).keys()
+
+    def groups(self) -> Set[str]:
+        """The ids of the groups that have any."""
+        return self._groups.keys()
 
     # share partitions
 

@@ -94,6 +94,9 @@ APIS: tuple[Api, ...] = (
     Api(77, "ShareGroupDescribe", 1, 1),
     Api(80, "AddRaftVoter", 0, 1),
     Api(81, "RemoveRaftVoter", 0, 0),
+    Api(90, "DescribeShareGroupOffsets", 0, 1),
+    Api(91, "AlterShareGroupOffsets", 0, 0),
+    Api(92, "DeleteShareGroupOffsets", 0, 0),
 )
 
 BY_KEY: dict[int, Api] = {api.key: api for api in APIS}

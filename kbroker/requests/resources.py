@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kbroker.cluster.features import Features
     from kbroker.config.dynamic import DynamicConfigs
     from kbroker.coordinators.groups.coordinator import GroupCoordinator, ListedGroup
+    from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
@@ -270,6 +271,11 @@ class Resources:
             for group in listed
             if self.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id)
         ]
+
+    def share_states(self, group_id: str, operation: AclOperation) -> ShareStates:
+        """The states of share partitions, to do this to this group's."""
+        self.check_group(operation, group_id)
+        return self.broker.share_states
 
     # transactions
 

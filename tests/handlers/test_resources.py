@@ -49,6 +49,7 @@ BEHIND_RESOURCES = {
     "open_logs",
     "own_resources",
     "producer_ids",
+    "share_states",
     "topics",
     "transactions",
 }

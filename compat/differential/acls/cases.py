@@ -607,6 +607,61 @@ def share_group_describe(asking: Asking) -> Any:
     return without(answer, "GroupEpoch", "AssignmentEpoch", "MemberEpoch", "ClientHost")
 
 
+def _share_offsets(*topics: str) -> list[dict[str, Any]]:
+    return [{"TopicName": topic, "Partitions": [{"PartitionIndex": 0, "StartOffset": 1}]} for topic in topics]
+
+
+def _share_group(asking: Asking, kind: str, what: str) -> str:
+    """A group of this case alone, which has offsets of both topics."""
+    group = asking.own(kind, what)
+    offsets = {"GroupId": group, "Topics": _share_offsets(ALLOWED, FORBIDDEN)}
+    eventually(
+        lambda: asking.as_admin("AlterShareGroupOffsets", 0, **offsets),
+        lambda altered: (
+            all(part["ErrorCode"] == 0 for topic in altered["Responses"] for part in topic["Partitions"])
+            and altered["ErrorCode"] == 0
+        ),
+    )
+    return group
+
+
+@case("DescribeShareGroupOffsets")
+def describe_share_group_offsets(asking: Asking) -> Any:
+    names = [_share_group(asking, kind, "share-described") for kind in KINDS]
+    topics = [{"TopicName": topic, "Partitions": [0]} for topic in asking.topics()]
+    return [
+        asking(
+            "DescribeShareGroupOffsets",
+            Groups=[{"GroupId": name, "Topics": wanted} for name in (*names, "allowed-no", "forbidden-no")],
+        )
+        for wanted in (topics, None)
+    ]
+
+
+@case("AlterShareGroupOffsets")
+def alter_share_group_offsets(asking: Asking) -> Any:
+    answers = [
+        asking("AlterShareGroupOffsets", GroupId=group, Topics=_share_offsets(*asking.topics()))
+        for kind in KINDS
+        for group in (_share_group(asking, kind, "share-altered"), asking.own(kind, "share-made"))
+    ]
+    for answer in answers:
+        for topic in answer["Responses"]:
+            if any(part["ErrorCode"] == 29 for part in topic["Partitions"]):
+                topic["TopicId"] = None  # Kafka tells it even to who may not see the topic
+    return answers
+
+
+@case("DeleteShareGroupOffsets")
+def delete_share_group_offsets(asking: Asking) -> Any:
+    topics = [{"TopicName": topic} for topic in asking.topics()]
+    groups = [_share_group(asking, kind, "share-deleted") for kind in KINDS]
+    return [
+        asking("DeleteShareGroupOffsets", GroupId=group, Topics=topics)
+        for group in (*groups, "allowed-no-group", "forbidden-no-group")
+    ]
+
+
 # transactions
 
 

@@ -36,7 +36,7 @@ def handle(
             group.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
         return group
 
-    return ShareGroupDescribeResponse(groups=lazily(list(dict.fromkeys(request.group_ids)), described))
+    return ShareGroupDescribeResponse(groups=lazily(request.group_ids, described))
 
 
 def _described(resources: Resources, group_id: str) -> DescribedGroup:

@@ -592,18 +592,20 @@ def share_group_heartbeat(asking: Asking) -> Any:
 def share_group_describe(asking: Asking) -> Any:
     names = []
     for kind in KINDS:
-        name = asking.own(kind, "described-shares")
-        member = {"MemberId": "a-member", "MemberEpoch": 0, "SubscribedTopicNames": [ALLOWED]}
-        asking.as_admin("ShareGroupHeartbeat", 1, GroupId=name, **member)
-        names.append(name)
+        for topics in ([ALLOWED], [ALLOWED, FORBIDDEN]):
+            name = f"{kind}-described-shares-{len(topics)}"
+            member = {"MemberId": "a-member", "MemberEpoch": 0, "SubscribedTopicNames": topics}
+            eventually(
+                lambda name=name, member=member: asking.as_admin(
+                    "ShareGroupHeartbeat", 1, GroupId=name, **member
+                )["Assignment"]["TopicPartitions"]
+            )
+            names.append(name)
     answer = asking(
         "ShareGroupDescribe",
         GroupIds=[*names, "allowed-no-group", "forbidden-no-group"],
         IncludeAuthorizedOperations=True,
     )
-    for group in answer["Groups"]:  # what heartbeats settle in their time
-        for member in group["Members"]:
-            member["Assignment"] = None
     return without(answer, "GroupEpoch", "AssignmentEpoch", "MemberEpoch", "ClientHost")
 
 

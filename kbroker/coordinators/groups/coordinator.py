@@ -175,7 +175,9 @@ class GroupCoordinator:
         if isinstance(group, ClassicGroup):
             return group.join(request, now_ms)
         if group is not None:
-            raise InconsistentGroupProtocol(f"group {request.group_id} is a {group.type} group")
+            raise InconsistentGroupProtocol(
+                f"group {request.group_id} is a {group.type} group", member_id=NO_MEMBER_ID
+            )
         if request.member_id != NO_MEMBER_ID:
             raise UnknownMemberId(f"Group {request.group_id} not found.")
         new = ClassicGroup(request.group_id, self._environment, now_ms)

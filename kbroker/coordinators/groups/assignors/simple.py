@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitions
 
-Slot = tuple[bytes, int]
+Slot = tuple[int, bytes]
+"""A partition: its number comes first, so that a member gets partitions of several topics."""
 
 
 def assign_simple(
@@ -20,11 +21,13 @@ def assign_simple(
 ) -> dict[str, TopicPartitions]:
     given: dict[str, set[Slot]] = {member_id: set() for member_id in members}
     for topic_ids, subscribers in _parts(members):
-        partitions = [(topic, number) for topic in topic_ids for number in range(partition_counts[topic])]
+        partitions = sorted(
+            (number, topic) for topic in topic_ids for number in range(partition_counts[topic])
+        )
         if partitions:
             held = {
                 member_id: {
-                    (topic, number)
+                    (number, topic)
                     for topic in topic_ids
                     for number in members[member_id].assigned.get(topic, ())
                 }
@@ -103,6 +106,6 @@ def _fill(kept: dict[str, set[Slot]], member_id: str, share: int, free: list[Slo
 
 def _by_topic(slots: set[Slot]) -> TopicPartitions:
     topics: dict[bytes, set[int]] = {}
-    for topic_id, partition in slots:
+    for partition, topic_id in slots:
         topics.setdefault(topic_id, set()).add(partition)
     return {topic_id: frozenset(partitions) for topic_id, partitions in topics.items()}

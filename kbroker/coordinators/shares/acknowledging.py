@@ -73,6 +73,11 @@ class Plan:
         begin = max(first, window.start_offset)
         if self.steps and self.steps[-1][1] >= begin:
             raise InvalidRecordState(f"the record {begin} is acknowledged twice")
+        if self.renewed and self.renewed[-1][1] >= begin:
+            # Renewed, and then something else: that counts.
+            renewed_first, _, status = self.renewed.pop()
+            if renewed_first < begin:
+                self.renewed.append((renewed_first, begin - 1, status))
         for part_first, part_last, kind in _by_type(begin, last, types, first):
             for segment in window.segments(part_first, part_last):
                 self._acknowledge_alike(*segment, kind)

@@ -664,6 +664,42 @@ def delete_share_group_offsets(asking: Asking) -> Any:
     ]
 
 
+@case("ShareFetch")
+def share_fetch(asking: Asking) -> Any:
+    """Without an ACL for the group nothing is told of topics."""
+    answers = []
+    for kind in KINDS:
+        topics = [{"TopicId": asking.topic_id(name), "Partitions": [{"PartitionIndex": 0}]} for name in KINDS]
+        answer = asking(
+            "ShareFetch",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId=f"{asking.user.name}-member",
+            ShareSessionEpoch=0,
+            MaxWaitMs=1000,
+            MinBytes=1,
+            MaxBytes=1 << 20,
+            MaxRecords=10,
+            BatchSize=10,
+            Topics=topics,
+        )
+        answers.append(answer)
+    return answers
+
+
+@case("ShareAcknowledge")
+def share_acknowledge(asking: Asking) -> Any:
+    return [
+        asking(
+            "ShareAcknowledge",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId="nobody",
+            ShareSessionEpoch=1,
+            Topics=[{"TopicId": asking.topic_id(ALLOWED), "Partitions": [{"PartitionIndex": 0}]}],
+        )
+        for kind in KINDS
+    ]
+
+
 # transactions
 
 

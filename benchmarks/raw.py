@@ -15,13 +15,13 @@ _VERSION = 9
 _WINDOW = 5  # requests on the way, as Kafka's producers have
 
 
-def produce_frame(topic: str, partition: int, batch_bytes: int) -> bytes:
+def produce_frame(topic: str, partition: int, batch_bytes: int, acks: int = 1) -> bytes:
     """A Produce request with one batch of about this size."""
     value = bytes(1024 if batch_bytes > 1200 else max(1, batch_bytes - 100))
     records = [Record(int(time.time() * 1000), None, value)] * max(1, batch_bytes // (len(value) + 10))
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
     request = ProduceRequest(
-        acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
+        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
     )
     header = RequestHeader(request_api_key=0, request_api_version=_VERSION, correlation_id=1, client_id="raw")
     body = encode_bytes(header, request_header_version(0, _VERSION)) + encode_bytes(request, _VERSION)

@@ -12,7 +12,7 @@ from kbroker.protocol.messages.produce import PartitionProduceData, ProduceReque
 from kbroker.protocol.records import Record, build_batch
 
 _VERSION = 9
-_WINDOW = 5  # requests on the way, as Kafka's producers have
+WINDOW = 5  # requests on the way, as Kafka's producers have
 
 
 def produce_frame(topic: str, partition: int, batch_bytes: int, acks: int = 1) -> bytes:
@@ -35,7 +35,7 @@ def pump(address: tuple[str, int], frames: list[bytes], count: int) -> float:
         begin = time.perf_counter()
         sent = received = 0
         while received < count:
-            while sent < count and sent - received < _WINDOW:
+            while sent < count and sent - received < WINDOW:
                 connection.sendall(frames[sent % len(frames)])
                 sent += 1
             (size,) = struct.unpack(">i", take(connection, 4))

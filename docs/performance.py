@@ -105,14 +105,11 @@ def _facts(facts: dict[str, str]) -> str:
 
 
 def _later(later: dict[str, dict[str, str]]) -> str:
-    """Which rows are of another run, by the first word of their names."""
-    runs: dict[tuple[str, str], set[str]] = {}
+    """Which rows are of other runs, by the first word of their names."""
+    runs: dict[str, dict[str, None]] = {}
     for row, facts in later.items():
-        runs.setdefault((facts["date"], facts["commit"]), set()).add(f"*{row.split(':')[0]}*")
-    return "".join(
-        f" Rows of {', '.join(sorted(names))}: in a run of their own, {date}, commit {commit}."
-        for (date, commit), names in runs.items()
-    )
+        runs.setdefault(row.split(":")[0], {})[f"{facts['date']}, commit {facts['commit']}"] = None
+    return "".join(f" Rows of *{kind}*: measured later, {' and '.join(when)}." for kind, when in runs.items())
 
 
 def _security(samples: report.Samples) -> str:

@@ -57,8 +57,6 @@ UNITS: dict[str, tuple[str, bool]] = {
     "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
     "requests_per_s": ("requests/s", True),
     "cpu_us_per_request": ("broker CPU µs/request", False),
-    "request_p50_ms": ("request p50 ms", False),
-    "request_p99_ms": ("request p99 ms", False),
     "logins_per_s": ("logins/s", True),
     "cpu_us_per_login": ("broker CPU µs/login", False),
     "handshakes_per_s": ("handshakes/s", True),

@@ -24,6 +24,7 @@ TINY: dict[str, tuple[str, ...]] = {
     "benchmarks.storage": ("--scale", "0.002"),
     "benchmarks.wire_proxy": ("--scale", "0.01"),
     "benchmarks.acls": ("--scale", "0.01"),
+    "benchmarks.share_states": ("--scale", "0.01"),
 }
 # Brokers of their own, which take their time to start.
 SECURED = (

@@ -39,8 +39,12 @@ def begin(window: Window, steps: Sequence[tuple[int, int, Status, Status]], dead
     """The records of these steps (first, last, before, after), in order, are settling from now on."""
     moves = []
     runs: list[Run] = []
+    like: tuple[Status, Status] | None = None
+    settling = None
     for first, last, before, after in steps:
-        settling = Status(SETTLING, before.count, before.lease)
+        if settling is None or like != (before, after):
+            like = before, after
+            settling = Status(SETTLING, before.count, before.lease)
         window.put(first, last, settling)
         moves.append(Move(first, last, before, after, settling))
         state = _STORED_AS.get(after.state, RecordState.AVAILABLE)

@@ -215,7 +215,7 @@ class SharePartition:
 
     def settle(self, change: Change, *, stored: bool, now_ms: int) -> None:
         window = self._window
-        was_full = self._is_full()
+        size = window.size
         available = False
         back_offs: dict[Lease, None] = {}
         for move in change.moves:
@@ -230,8 +230,9 @@ class SharePartition:
             available |= status.state == AVAILABLE
         for lease in back_offs:
             self._leases.add(lease)
-        window.advance()
-        if available or (was_full and not self._is_full()):
+        if window.advance() and not available:
+            available = size >= self._settings().partition_max_record_locks > window.size
+        if available:
             self._tell_available()
 
     # internals
@@ -279,7 +280,7 @@ class SharePartition:
         window = self._window
         found = False
         for first_held, last_held in lease.ranges:
-            for first, last, status in list(window.segments(first_held, last_held)):
+            for first, last, status in window.segments(first_held, last_held):
                 if status.lease is lease and status.state == BACKING_OFF:
                     window.put(first, last, plain(AVAILABLE, status.count))
                     found = True

@@ -21,6 +21,7 @@ TINY: dict[str, tuple[str, ...]] = {
     ),
     "benchmarks.growth": ("--scale", "0.002"),
     "benchmarks.compaction": ("2",),
+    "benchmarks.share_store": ("--scale", "0.01"),
     "benchmarks.storage": ("--scale", "0.002"),
     "benchmarks.wire_proxy": ("--scale", "0.01"),
     "benchmarks.acls": ("--scale", "0.01"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.deadlines import Deadlines
@@ -15,6 +16,7 @@ from kbroker.coordinators.timers import Timers
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.config.settings import Settings
+    from kbroker.coordinators.groups.streams.settings import SettingsFor
     from kbroker.topics.registry import Topic, Topics
 
 
@@ -53,6 +55,7 @@ def open_groups(broker: Broker) -> GroupCoordinator:
             soon=broker.scheduler.soon,
         ),
         ConsumerSettings(broker).of,
+        partial(_open_streams_settings, broker),
     )
     deadlines = Deadlines(broker.scheduler, broker.clock, coordinator.tick, coordinator.next_deadline)
     broker.deadlines.append(deadlines)
@@ -60,6 +63,12 @@ def open_groups(broker: Broker) -> GroupCoordinator:
     coordinator.load(broker.clock())
     broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
     return coordinator
+
+
+def _open_streams_settings(broker: Broker) -> SettingsFor:
+    from kbroker.groups.streams_settings import StreamsSettings
+
+    return StreamsSettings(broker).of
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:

@@ -90,6 +90,8 @@ APIS: tuple[Api, ...] = (
     Api(69, "ConsumerGroupDescribe", 0, 1),
     Api(74, "ListConfigResources", 0, 1),
     Api(75, "DescribeTopicPartitions", 0, 0),
+    Api(88, "StreamsGroupHeartbeat", 0, 0),
+    Api(89, "StreamsGroupDescribe", 0, 0),
     Api(80, "AddRaftVoter", 0, 1),
     Api(81, "RemoveRaftVoter", 0, 0),
 )

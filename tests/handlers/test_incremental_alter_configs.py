@@ -17,7 +17,7 @@ def topics(cluster):
 
 @pytest.mark.parametrize(
     ("config", "value", "kind"),
-    [("share.auto.offset.reset", "earliest", "share"), ("streams.num.standby.replicas", "1", "streams")],
+    [("share.auto.offset.reset", "earliest", "share")],
 )
 def test_configs_of_groups_that_do_not_exist_here_are_refused(cluster, config, value, kind):
     (refused,) = alter(cluster, (GROUP, "g", [(config, 0, value)])).responses

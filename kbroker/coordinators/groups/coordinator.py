@@ -12,8 +12,9 @@ Every method that takes `now_ms` tells the timers the time. `tick` does what is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.classic.protocol import (
@@ -33,6 +34,7 @@ from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     GroupError,
     GroupIdNotFound,
+    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     NotCoordinator,
@@ -42,6 +44,10 @@ from kbroker.coordinators.groups.errors import (
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.offsets.manager import OffsetManager
 from kbroker.pending import Pending
+
+if TYPE_CHECKING:
+    from kbroker.coordinators.groups.streams.groups import StreamsGroups
+    from kbroker.coordinators.groups.streams.settings import SettingsFor as StreamsSettingsFor
 
 _EXPIRY_KEY = ("offset-expiry",)
 
@@ -58,12 +64,23 @@ class GroupCoordinator:
         self,
         environment: GroupEnvironment,
         consumer_settings_for: SettingsFor = lambda group_id: ConsumerGroupSettings(),
+        open_streams_settings: Callable[[], StreamsSettingsFor] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetManager(environment, self)
         self.consumer_groups = ConsumerGroups(environment, self, consumer_settings_for)
+        self._open_streams_settings = open_streams_settings
         self._environment = environment
         self._timers = environment.timers
+
+    @cached_property
+    def streams_groups(self) -> StreamsGroups:
+        """Loaded with the first of them."""
+        from kbroker.coordinators.groups.streams.groups import StreamsGroups
+
+        if self._open_streams_settings is None:
+            return StreamsGroups(self._environment, self)
+        return StreamsGroups(self._environment, self, self._open_streams_settings())
 
     def load(self, now_ms: int) -> None:
         """Take over what was stored, once, before the first request."""
@@ -72,6 +89,8 @@ class GroupCoordinator:
         for stored_group in stored.groups:
             if stored_group.type == ConsumerGroup.type:
                 self.groups[stored_group.group_id] = self.consumer_groups.restore(stored_group, now_ms)
+            elif stored_group.type == "streams":
+                self.groups[stored_group.group_id] = self.streams_groups.restore(stored_group, now_ms)
             else:
                 group = ClassicGroup(stored_group.group_id, self._environment, now_ms)
                 group.restore(stored_group.state)
@@ -153,6 +172,10 @@ class GroupCoordinator:
             group = None
         if isinstance(group, ClassicGroup):
             return group.join(request, now_ms)
+        if group is not None and not group.is_empty:
+            raise InconsistentGroupProtocol(
+                f"group {request.group_id} is a {group.type} group", member_id=NO_MEMBER_ID
+            )
         if request.member_id != NO_MEMBER_ID:
             raise UnknownMemberId(f"Group {request.group_id} not found.")
         new = ClassicGroup(request.group_id, self._environment, now_ms)
@@ -240,10 +263,14 @@ class GroupCoordinator:
     def topic_changed(self, topic: str) -> None:
         """A topic was created or has more partitions."""
         self.consumer_groups.topic_changed(topic)
+        if "streams_groups" in self.__dict__:
+            self.streams_groups.topic_changed(topic)
 
     def topic_deleted(self, topic: str) -> None:
         self.offsets.topic_deleted(topic)
         self.consumer_groups.topic_deleted(topic)
+        if "streams_groups" in self.__dict__:
+            self.streams_groups.topic_changed(topic)
 
 
 def _require_group_id(group_id: str) -> None:

@@ -284,6 +284,8 @@ class ConsumerGroups:
             return group
         if isinstance(group, ClassicGroup) and not group.is_empty:
             return upgraded(group, self._env, settings)
+        if group is not None and not isinstance(group, ClassicGroup):
+            return self.group(group_id)  # of another type, which it keeps
         return ConsumerGroup(group_id, self._env)
 
     def _register(self, group: ConsumerGroup, now_ms: int) -> None:

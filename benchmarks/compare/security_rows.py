@@ -270,7 +270,7 @@ def _row(way: Way, name: str, load: Load) -> Row:
         remove_topics(secured)
         return numbers
 
-    return Row(f"security: {way.name}, {name}", run)
+    return Row(f"security: {way.name}, {name}", run, own_broker=True)
 
 
 def _rows(way: Way) -> list[Row]:

@@ -52,7 +52,8 @@ def main() -> int:
     saved = Saved.of(keeps, given.rounds, given.scale)
     samples: report.Samples = dict(saved.samples) if given.resume else {}
     rows = [row for row in rows if row.name not in samples]
-    with _brokers(given.scale, given.against) as brokers, _progress() as progress:
+    shared = any(not row.own_broker for row in rows)
+    with _brokers(given.scale, given.against, warm=shared) as brokers, _progress() as progress:
         task = progress.add_task("", total=len(rows) * given.rounds * len(brokers))
         for row in rows:
             samples[row.name] = {}
@@ -68,15 +69,16 @@ def main() -> int:
 
 
 @contextmanager
-def _brokers(scale: float, against: Path | None) -> Iterator[list[Broker]]:
+def _brokers(scale: float, against: Path | None, *, warm: bool) -> Iterator[list[Broker]]:
     with ExitStack() as stack:
         peer = BenchKafka() if against is None else BenchKbroker(against)
         brokers: list[Broker] = [BenchKbroker(), peer]
         for broker in brokers:
             stack.enter_context(broker)
-            group_loads.wait_for_coordinator(broker)
-            transaction_rows.wait_for_coordinator(broker)
-            warm_up(broker, scale)
+            if warm:
+                group_loads.wait_for_coordinator(broker)
+                transaction_rows.wait_for_coordinator(broker)
+                warm_up(broker, scale)
         stack.callback(security_rows.stop_brokers)
         yield brokers
 

@@ -22,12 +22,14 @@ class Row(NamedTuple):
     """A load that runs once on one broker and returns its numbers.
 
     The second argument shrinks it: CI runs rows at a tiny size, to see that they run. ``limit`` does the same
-    with a bare copy between socket and file in the broker's place.
+    with a bare copy between socket and file in the broker's place. With ``own_broker`` it starts brokers like
+    the one that it gets, and leaves that alone.
     """
 
     name: str
     run: Load
     limit: Callable[[float], Numbers] | None = None
+    own_broker: bool = False
 
 
 UNITS: dict[str, tuple[str, bool]] = {

@@ -112,7 +112,7 @@ def run(
 ) -> Survived:
     audit = directory / "audit.log"
     with ServerProcess(
-        *("--in-memory", "--user", f"{_USER}:{_PASSWORD}"),
+        *("--data", str(directory / "data"), "--user", f"{_USER}:{_PASSWORD}"),
         *("--set", "kbroker.login.failure.delay.max.ms=0"),  # all come from one address
         *("--set", f"kbroker.audit.log.file={audit}"),
         *arguments,

@@ -82,6 +82,7 @@ torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, again a
 	$(BIN)/python -m tests.torture.corruption --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.descriptor_shortage --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.full_disk --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.share_consumers --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.coordinators.deadlines import Deadlines
     from kbroker.coordinators.groups.coordinator import GroupCoordinator
+    from kbroker.coordinators.shares.settings import ShareSettings
+    from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.security.delegation_tokens import DelegationTokens
     from kbroker.security.users import Users
+    from kbroker.shares.registry import Shares
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
@@ -106,6 +109,8 @@ class Broker:
         self.transactional_writes = TransactionalWrites(self)
         if stored.groups_stored or stored.transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
+        if stored.shares_stored:
+            self._drop_orphans(self.share_states)  # only now can they be loaded
         self._auto_creating: dict[str, Pending[Topic]] = {}
         self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         logs.config_source = self._log_config_of
@@ -135,6 +140,25 @@ class Broker:
         from kbroker.transactions.opening import open_transactions
 
         return open_transactions(self)
+
+    @cached_property
+    def share_states(self) -> ShareStates:
+        from kbroker.coordinators.shares.states import ShareStates
+
+        return ShareStates(self.catalog.share_state_store(self.scheduler))
+
+    @cached_property
+    def share_settings(self) -> Callable[[str], ShareSettings]:
+        """Of the partitions of a share group, by its id."""
+        from kbroker.groups.share_settings import open_share_settings
+
+        return open_share_settings(self)
+
+    @cached_property
+    def shares(self) -> Shares:
+        from kbroker.shares.opening import open_shares
+
+        return open_shares(self)
 
     # quotas
 
@@ -287,6 +311,8 @@ class Broker:
             self.groups.close()
         if "transactions" in self.__dict__:
             self.transactions.close()
+        if "share_states" in self.__dict__:
+            self.share_states.close()
 
     # internals
 
@@ -302,6 +328,12 @@ class Broker:
             (user.strip() for user in self.settings["super.users"].split(";")),
             allow_without_acls=self.settings["allow.everyone.if.no.acl.found"],
         )
+
+    def _drop_orphans(self, states: ShareStates) -> None:
+        """States whose group was deleted just before a crash, or was not stored any more."""
+        known = {group_id for group_id, group in self.groups.groups.items() if group.type == "share"}
+        for group_id in states.groups() - known:
+            states.delete_group(group_id)
 
     def _make_cluster_id(self) -> str:
         configured = self.settings["kbroker.cluster.id"]
@@ -381,6 +413,8 @@ class Broker:
             for partition in range(topic.partitions):
                 self.open_logs.pop((topic.topic_id, partition), None)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
+            if "share_states" in self.__dict__:
+                self.share_states.delete_topic(topic.topic_id)
 
     def _remove_files(self, name: str, topic_id: bytes, partitions: int) -> None:
         try:

@@ -53,6 +53,9 @@ UNITS: dict[str, tuple[str, bool]] = {
     "commit_p99_ms": ("commit p99 ms", False),
     "transactions_per_s": ("transactions/s", True),
     "cpu_us_per_transaction": ("broker CPU µs/transaction", False),
+    "first_record_s": ("first record s", False),
+    "acknowledge_p50_ms": ("acknowledge p50 ms", False),
+    "acknowledge_p99_ms": ("acknowledge p99 ms", False),
     "heartbeats_per_s": ("heartbeats/s", True),
     "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
 }

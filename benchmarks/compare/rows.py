@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.compare import group_rows, log_rows, process_rows, tls_rows, transaction_rows
+from benchmarks.compare import group_rows, log_rows, process_rows, share_rows, tls_rows, transaction_rows
 from benchmarks.compare.measures import Row
 
 ROWS: tuple[Row, ...] = (
@@ -10,5 +10,6 @@ ROWS: tuple[Row, ...] = (
     *log_rows.ROWS,
     *tls_rows.ROWS,
     *group_rows.ROWS,
+    *share_rows.ROWS,
     *transaction_rows.ROWS,
 )

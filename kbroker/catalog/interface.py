@@ -18,6 +18,7 @@ from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 
 if TYPE_CHECKING:
     from kbroker.coordinators.groups.store import GroupStore
+    from kbroker.coordinators.shares.store import ShareStateStore
     from kbroker.coordinators.transactions.store import TransactionStore
     from kbroker.pending import Pending
     from kbroker.scheduler import Scheduler
@@ -125,4 +126,8 @@ class Catalog(Protocol):
 
     def transaction_store(self, scheduler: Scheduler) -> TransactionStore:
         """``scheduler``: for what the store does later."""
+        ...
+
+    def share_state_store(self, scheduler: Scheduler) -> ShareStateStore:
+        """States of topics that are gone are not loaded, and go."""
         ...

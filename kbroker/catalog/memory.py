@@ -18,6 +18,7 @@ from kbroker.pending import Pending
 if TYPE_CHECKING:
     from kbroker.catalog.interface import Change, Deliver
     from kbroker.catalog.memory_groups import MemoryGroupStore
+    from kbroker.catalog.memory_shares import MemoryShareStateStore
     from kbroker.catalog.memory_transactions import MemoryTransactionStore
     from kbroker.scheduler import Scheduler
 
@@ -49,6 +50,7 @@ class MemoryCatalog:
             [EntryRow(*key, value) for key, value in self._entries.items()],
             "_groups" in self.__dict__ and not self._groups.is_empty,
             "_transactions" in self.__dict__ and not self._transactions.is_empty,
+            "_shares" in self.__dict__ and not self._shares.is_empty,
         )
 
     def start(self, deliver: Deliver) -> None:
@@ -138,6 +140,9 @@ class MemoryCatalog:
     def transaction_store(self, scheduler: Scheduler) -> MemoryTransactionStore:
         return self._transactions
 
+    def share_state_store(self, scheduler: Scheduler) -> MemoryShareStateStore:
+        return self._shares
+
     @cached_property
     def _groups(self) -> MemoryGroupStore:
         from kbroker.catalog.memory_groups import MemoryGroupStore
@@ -149,6 +154,12 @@ class MemoryCatalog:
         from kbroker.catalog.memory_transactions import MemoryTransactionStore
 
         return MemoryTransactionStore(self._written)
+
+    @cached_property
+    def _shares(self) -> MemoryShareStateStore:
+        from kbroker.catalog.memory_shares import MemoryShareStateStore
+
+        return MemoryShareStateStore(self._topics.__contains__, self._written)
 
     # results
 

@@ -43,7 +43,7 @@ class DeletedTopicRow(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a catalog holds when a broker starts, but for groups and transactions, which their stores load."""
+    """What a catalog holds when a broker starts, but for what the stores of coordinators load."""
 
     facts: Mapping[str, str]
     topics: Sequence[TopicRow]
@@ -54,3 +54,5 @@ class Snapshot(NamedTuple):
     """Whether there is anything for the group store to load."""
     transactions_stored: bool
     """The same of the transaction store."""
+    shares_stored: bool = False
+    """The same of the store of share partitions."""

@@ -41,6 +41,7 @@ SUPPORTED: tuple[Feature, ...] = tuple(
         Feature("transaction.version", 0, TRANSACTION_VERSION),
         Feature("group.version", 0, 1),
         Feature("eligible.leader.replicas.version", 0, 1),
+        Feature("share.version", 0, 1),
     )
     if feature.max_level > 0
 )

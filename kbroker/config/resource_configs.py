@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kbroker.config.coordinator_configs import COORDINATOR_CONFIGS
-from kbroker.config.definition import BOOLEAN, INT, LIST, STRING, ConfigDef, Update, accepted, honoured, table
+from kbroker.config.definition import BOOLEAN, INT, LIST, STRING, ConfigDef, Update, honoured, table
 from kbroker.config.validators import ListOf, OneOf, Range, ShareOffsetReset
 
 _ANY_TIME = Update.CLUSTER_WIDE
@@ -14,7 +14,8 @@ _BROKER_CONFIGS = table(COORDINATOR_CONFIGS)
 
 def _group(name: str, **differing: Any) -> ConfigDef:
     """The group config whose default is the broker config of the same name after ``group.``."""
-    default = _BROKER_CONFIGS[f"group.{name}"]
+    prefix = "kbroker." if name.startswith("kbroker.") else ""
+    default = _BROKER_CONFIGS[f"{prefix}group.{name.removeprefix(prefix)}"]
     return default._replace(name=name, update=_ANY_TIME, synonyms=(default.name,), **differing)
 
 
@@ -25,18 +26,21 @@ GROUP_CONFIGS = table((
     _group("consumer.assignment.interval.ms"),
     _group("consumer.heartbeat.interval.ms"),
     _group("consumer.session.timeout.ms"),
+    _group("kbroker.share.retry.backoff.max.ms"),
+    _group("kbroker.share.retry.backoff.ms"),
+    _group("kbroker.share.retry.backoff.multiplier"),
     _group("share.assignment.interval.ms"),
-    accepted("share.auto.offset.reset", STRING, "latest",
+    honoured("share.auto.offset.reset", STRING, "latest",
         "Where a share group starts in a partition it has not read: latest, earliest, or a duration ago.",
         ShareOffsetReset(), _ANY_TIME),
     _group("share.delivery.count.limit", validator=Range(2)),
     _group("share.heartbeat.interval.ms"),
-    accepted("share.isolation.level", STRING, "read_uncommitted",
+    honoured("share.isolation.level", STRING, "read_uncommitted",
         "Whether a share group reads records of open and aborted transactions.",
         OneOf("read_committed", "read_uncommitted"), _ANY_TIME),
     _group("share.partition.max.record.locks", validator=Range(100)),
     _group("share.record.lock.duration.ms", validator=Range(1000)),
-    accepted("share.renew.acknowledge.enable", BOOLEAN, True,
+    honoured("share.renew.acknowledge.enable", BOOLEAN, True,
         "Whether a share group's member may prolong its hold on a record.",
         None, _ANY_TIME),
     _group("share.session.timeout.ms"),

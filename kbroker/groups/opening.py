@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kbroker.coordinators.deadlines import Deadlines
 from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
@@ -15,7 +15,10 @@ from kbroker.coordinators.timers import Timers
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.config.settings import Settings
+    from kbroker.coordinators.groups.share.groups import ShareGroups
     from kbroker.topics.registry import Topic, Topics
+
+T = TypeVar("T")
 
 
 class TopicsView:
@@ -52,7 +55,8 @@ def open_groups(broker: Broker) -> GroupCoordinator:
             timers=timers,
             soon=broker.scheduler.soon,
         ),
-        ConsumerSettings(broker).of,
+        GroupValues(broker, consumer_group_settings).of,
+        lambda coordinator: _open_share_groups(broker, coordinator),
     )
     deadlines = Deadlines(broker.scheduler, broker.clock, coordinator.tick, coordinator.next_deadline)
     broker.deadlines.append(deadlines)
@@ -60,6 +64,14 @@ def open_groups(broker: Broker) -> GroupCoordinator:
     coordinator.load(broker.clock())
     broker.topics.on_change(lambda topic, exists: _topic_changed(coordinator, topic, exists))
     return coordinator
+
+
+def _open_share_groups(broker: Broker, coordinator: GroupCoordinator) -> ShareGroups:
+    from kbroker.coordinators.groups.share.groups import ShareGroups
+    from kbroker.groups.share_settings import share_group_settings
+
+    settings = GroupValues(broker, share_group_settings)
+    return ShareGroups(coordinator.environment, coordinator, lambda: broker.share_states, settings.of)
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:
@@ -85,20 +97,22 @@ def group_settings(settings: Settings) -> GroupSettings:
     )
 
 
-class ConsumerSettings:
-    """The settings of consumer groups, which every heartbeat asks for: kept until a config changes."""
+class GroupValues(Generic[T]):
+    """The settings of groups of one type, which every heartbeat asks for: kept until a config changes."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, settings_of: Callable[[Settings, Mapping[str, str]], T]) -> None:
+        """`settings_of`: what a group with these configs of its own obeys."""
         self._broker = broker
-        self._known: dict[str | None, ConsumerGroupSettings] = {}  # None: without configs of its own
+        self._settings_of = settings_of
+        self._known: dict[str | None, T] = {}  # None: without configs of its own
         broker.dynamic_configs.on_change(lambda *_: self._known.clear())
 
-    def of(self, group_id: str) -> ConsumerGroupSettings:
+    def of(self, group_id: str) -> T:
         own = self._broker.group_configs(group_id)
         name = group_id if own else None
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = consumer_group_settings(self._broker.settings, own)
+            known = self._known[name] = self._settings_of(self._broker.settings, own)
         return known
 
 

@@ -11,7 +11,7 @@ from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
 from kbroker.errors import describe
-from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -53,7 +53,7 @@ def _described(resources: Resources, group_id: str) -> DescribedGroup:
         consumer_groups = resources.groups(group_id, AclOperation.DESCRIBE).consumer_groups
         group = consumer_groups.group(group_id)
         if resources.restricted:
-            _check_topics(resources, group)
+            resources.check_visible(_topic_ids(group))
     except (ApiError, GroupError) as error:
         code, message = describe(error)
         return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
@@ -67,16 +67,12 @@ def _described(resources: Resources, group_id: str) -> DescribedGroup:
     )
 
 
-def _check_topics(resources: Resources, group: ConsumerGroup) -> None:
-    """Who may not see all topics that the group reads is not told of any."""
+def _topic_ids(group: ConsumerGroup) -> set[bytes]:
+    topic_ids: set[bytes] = set()
     for member in group.members.values():
         target = group.target.get(member.member_id, {})
-        for topic_id in {*member.assigned, *member.pending_revocation, *target}:
-            try:
-                resources.topic(topic_id, AclOperation.DESCRIBE)
-            except ApiError as error:
-                if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise
+        topic_ids.update(member.assigned, member.pending_revocation, target)
+    return topic_ids
 
 
 def _member(group: ConsumerGroup, member: ConsumerGroupMember, resources: Resources) -> Member:

@@ -90,8 +90,15 @@ APIS: tuple[Api, ...] = (
     Api(69, "ConsumerGroupDescribe", 0, 1),
     Api(74, "ListConfigResources", 0, 1),
     Api(75, "DescribeTopicPartitions", 0, 0),
+    Api(76, "ShareGroupHeartbeat", 1, 1),
+    Api(77, "ShareGroupDescribe", 1, 1),
+    Api(78, "ShareFetch", 1, 2),
+    Api(79, "ShareAcknowledge", 1, 2),
     Api(80, "AddRaftVoter", 0, 1),
     Api(81, "RemoveRaftVoter", 0, 0),
+    Api(90, "DescribeShareGroupOffsets", 0, 1),
+    Api(91, "AlterShareGroupOffsets", 0, 0),
+    Api(92, "DeleteShareGroupOffsets", 0, 0),
 )
 
 BY_KEY: dict[int, Api] = {api.key: api for api in APIS}

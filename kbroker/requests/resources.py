@@ -15,13 +15,14 @@ from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, Acl
 from kbroker.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from kbroker.broker import Broker
     from kbroker.catalog.interface import Catalog
     from kbroker.cluster.features import Features
     from kbroker.config.dynamic import DynamicConfigs
     from kbroker.coordinators.groups.coordinator import GroupCoordinator, ListedGroup
+    from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
     from kbroker.pending import Pending
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kbroker.security.delegation_tokens import DelegationToken, DelegationTokens
     from kbroker.security.principal import Principal
     from kbroker.security.users import Users
+    from kbroker.shares.registry import Shares
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
     from kbroker.topics.registry import Topic
@@ -177,6 +179,13 @@ class Resources:
         topic = topics.get(key) if isinstance(key, str) else topics.get_by_id(key)
         return topic if topic is not None and self.may_topic(operation, topic.name) else None
 
+    def check_visible(self, topic_ids: Iterable[bytes]) -> None:
+        """Who may not see all topics that a group reads is not told of any."""
+        for topic_id in topic_ids:
+            topic = self.broker.topics.get_by_id(topic_id)
+            if topic is not None:
+                self.check_topic(AclOperation.DESCRIBE, topic.name)
+
     def topics(self, operation: AclOperation) -> list[Topic]:
         """All that the caller may do this to."""
         if self._authorizer is None:
@@ -254,6 +263,11 @@ class Resources:
         self.check_group(operation, group_id)
         return self.broker.groups
 
+    def shares(self, group_id: str, operation: AclOperation) -> Shares:
+        """The share partitions in use, to do this to those of this group; topics are asked for apart."""
+        self.check_group(operation, group_id)
+        return self.broker.shares
+
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         listed = self.broker.groups.list_groups(states, types)
         if self.may_cluster(AclOperation.DESCRIBE):
@@ -263,6 +277,11 @@ class Resources:
             for group in listed
             if self.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id)
         ]
+
+    def share_states(self, group_id: str, operation: AclOperation) -> ShareStates:
+        """The states of share partitions, to do this to this group's."""
+        self.check_group(operation, group_id)
+        return self.broker.share_states
 
     # transactions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,37 +17,13 @@ from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
 from kbroker.coordinators.transactions.transaction import Transaction
 from kbroker.pending import Pending
 from tests.catalog.journaled import JournaledStoreMachine, OpenedStore
+from tests.catalog.manual_timers import ManualTimers
 
 IDS = st.sampled_from(["a", "b", "c"])
 
 
 def transaction(transactional_id: str, number: int) -> Transaction:
     return Transaction(transactional_id + "n" * 9000, number, 0, 60_000, number)  # more than a page
-
-
-class ManualTimers:
-    """What is to be done soon or later is done when the test says so."""
-
-    def __init__(self) -> None:
-        self.due_soon: list[Callable[[], None]] = []
-        self.due_later: list[Callable[[], None]] = []
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        self.due_soon.append(callback)
-
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
-        self.due_later.append(callback)
-        return lambda: self.due_later.remove(callback)
-
-    def end_turn(self) -> None:
-        due, self.due_soon = self.due_soon, []
-        for callback in due:
-            callback()
-
-    def fire(self) -> None:
-        due, self.due_later = self.due_later, []
-        for callback in due:
-            callback()
 
 
 class Store(OpenedStore):

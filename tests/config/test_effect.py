@@ -15,8 +15,11 @@ from kbroker.config.settings import Settings
 from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.environment import GroupSettings
+from kbroker.coordinators.groups.share.settings import ShareGroupSettings
+from kbroker.coordinators.shares.settings import ShareSettings
 from kbroker.coordinators.transactions.environment import TransactionSettings
 from kbroker.groups.opening import consumer_group_settings, group_settings
+from kbroker.groups.share_settings import share_group_settings, share_settings
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.transactions.opening import transaction_settings
 from tests.config.reads import Reads, filled_in, methods_of
@@ -43,6 +46,7 @@ BOUNDS = {
     if GROUP_CONFIGS[name].applies
     for protocol, _, quantity in (name.partition("."),)
     for end, step in (("min", -1), ("max", +1))
+    if f"group.{protocol}.{end}.{quantity}" in BROKER_CONFIGS
 }
 
 
@@ -98,7 +102,7 @@ def test_a_bound_of_a_group_config_is_kept(name):
     group_config, step = BOUNDS[name]
     settings = Settings()
     assert BROKER_CONFIGS[name].applies
-    with pytest.raises(InvalidConfig, match=name if settings[name] + step >= 0 else "too small"):
+    with pytest.raises(InvalidConfig, match=f"{name}|too small"):  # by the definition, which may be as strict
         check_group(settings, "group", {group_config: str(settings[name] + step)})
 
 
@@ -107,7 +111,9 @@ def test_a_config_that_is_said_to_have_no_effect_is_not_read(reads):
     assert said & reads.names == set(), "define these as honoured"
 
 
-@pytest.mark.parametrize("holder", [GroupSettings, ConsumerGroupSettings, TransactionSettings])
+@pytest.mark.parametrize(
+    "holder", [GroupSettings, ConsumerGroupSettings, ShareGroupSettings, TransactionSettings]
+)
 def test_a_coordinator_obeys_all_its_settings(holder, reads):
     assert {each.name for each in fields(holder)} <= reads.fields
 
@@ -138,6 +144,8 @@ def test_coordinators_without_settings_have_those_of_a_broker_without_any():
     settings = Settings()
     assert group_settings(settings) == GroupSettings()
     assert consumer_group_settings(settings, {}) == ConsumerGroupSettings()
+    assert share_group_settings(settings, {}) == ShareGroupSettings()
+    assert share_settings(settings, {}) == ShareSettings()
     assert transaction_settings(settings) == TransactionSettings()
 
 

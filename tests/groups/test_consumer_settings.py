@@ -11,7 +11,8 @@ from kbroker.catalog.memory import MemoryCatalog
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import Settings
-from kbroker.groups.opening import ConsumerSettings
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
+from kbroker.groups.opening import GroupValues, consumer_group_settings
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -27,13 +28,13 @@ def configs() -> DynamicConfigs:
 
 
 @pytest.fixture
-def settings(configs: DynamicConfigs) -> ConsumerSettings:
+def settings(configs: DynamicConfigs) -> GroupValues[ConsumerGroupSettings]:
     broker = SimpleNamespace(
         dynamic_configs=configs,
         settings=configs._settings,
         group_configs=lambda group_id: configs.configs(ResourceType.GROUP, group_id),
     )
-    return ConsumerSettings(cast("Broker", broker))
+    return GroupValues(cast("Broker", broker), consumer_group_settings)
 
 
 def change(configs: DynamicConfigs, type_: ResourceType, name: str, config: str, value: str | None) -> None:
@@ -41,13 +42,13 @@ def change(configs: DynamicConfigs, type_: ResourceType, name: str, config: str,
     configs.alter(type_, name, [Change(config, operation, value)])
 
 
-def test_what_is_asked_for_again_is_not_made_again(settings: ConsumerSettings) -> None:
+def test_what_is_asked_for_again_is_not_made_again(settings: GroupValues[ConsumerGroupSettings]) -> None:
     assert settings.of("one") is settings.of("another")
     assert len(settings._known) == 1
 
 
 def test_a_groups_own_configs_hold_for_it_alone_and_at_once(
-    configs: DynamicConfigs, settings: ConsumerSettings
+    configs: DynamicConfigs, settings: GroupValues[ConsumerGroupSettings]
 ) -> None:
     default = settings.of("one").session_timeout_ms
     for value in (50_000, 55_000):

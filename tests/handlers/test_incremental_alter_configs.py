@@ -17,7 +17,7 @@ def topics(cluster):
 
 @pytest.mark.parametrize(
     ("config", "value", "kind"),
-    [("share.auto.offset.reset", "earliest", "share"), ("streams.num.standby.replicas", "1", "streams")],
+    [("streams.num.standby.replicas", "1", "streams")],
 )
 def test_configs_of_groups_that_do_not_exist_here_are_refused(cluster, config, value, kind):
     (refused,) = alter(cluster, (GROUP, "g", [(config, 0, value)])).responses
@@ -27,6 +27,29 @@ def test_configs_of_groups_that_do_not_exist_here_are_refused(cluster, config, v
     )
     (result,) = describe(cluster, (GROUP, "g", None))
     assert config not in {each.name for each in result.configs}
+
+
+@pytest.mark.parametrize(
+    ("config", "good", "bad"),
+    [
+        ("share.auto.offset.reset", "by_duration:PT1H", "sometimes"),
+        ("share.isolation.level", "read_committed", "read_all"),
+        ("share.renew.acknowledge.enable", "false", "perhaps"),
+        ("share.session.timeout.ms", "50000", "44999"),
+        ("share.heartbeat.interval.ms", "15000", "15001"),
+        ("share.record.lock.duration.ms", "15000", "60001"),
+        ("share.delivery.count.limit", "10", "11"),
+        ("share.partition.max.record.locks", "4000", "99"),
+        ("kbroker.share.retry.backoff.ms", "0", "-1"),
+        ("kbroker.share.retry.backoff.multiplier", "1.5", "0.5"),
+    ],
+)
+def test_configs_of_share_groups_are_held_to_their_ranges(cluster, config, good, bad):
+    (taken,) = alter(cluster, (GROUP, "g", [(config, 0, good)])).responses
+    (refused,) = alter(cluster, (GROUP, "g", [(config, 0, bad)])).responses
+    assert (taken.error_code, refused.error_code) == (ErrorCode.NONE, ErrorCode.INVALID_CONFIG)
+    (result,) = describe(cluster, (GROUP, "g", None))
+    assert {each.name: each.value for each in result.configs}[config] == good
 
 
 def test_altering_answers_each_resource_for_itself(cluster):

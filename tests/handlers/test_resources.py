@@ -49,6 +49,8 @@ BEHIND_RESOURCES = {
     "open_logs",
     "own_resources",
     "producer_ids",
+    "share_states",
+    "shares",
     "topics",
     "transactions",
 }

@@ -569,6 +569,137 @@ def consumer_group_describe(asking: Asking) -> Any:
     return without(answer, "GroupEpoch", "AssignmentEpoch", "GroupState", "MemberEpoch", "ClientHost")
 
 
+# share groups
+
+
+@case("ShareGroupHeartbeat")
+def share_group_heartbeat(asking: Asking) -> Any:
+    answers = []
+    for kind in KINDS:
+        for name, topics in (
+            ("one", [ALLOWED]),
+            ("both", [ALLOWED, FORBIDDEN]),
+            ("none", ["forbidden-missing"]),
+        ):
+            member = {"GroupId": asking.own(kind, f"sharers-{name}"), "MemberId": f"member-{name}"}
+            answer = asking("ShareGroupHeartbeat", SubscribedTopicNames=topics, MemberEpoch=0, **member)
+            answers.append(without(answer, "HeartbeatIntervalMs", "Assignment", "MemberEpoch"))
+            asking.as_admin("ShareGroupHeartbeat", 1, MemberEpoch=-1, **member)
+    return answers
+
+
+@case("ShareGroupDescribe")
+def share_group_describe(asking: Asking) -> Any:
+    names = []
+    for kind in KINDS:
+        for topics in ([ALLOWED], [ALLOWED, FORBIDDEN]):
+            name = f"{kind}-described-shares-{len(topics)}"
+            member = {"MemberId": "a-member", "MemberEpoch": 0, "SubscribedTopicNames": topics}
+            eventually(
+                lambda name=name, member=member: asking.as_admin(
+                    "ShareGroupHeartbeat", 1, GroupId=name, **member
+                )["Assignment"]["TopicPartitions"]
+            )
+            names.append(name)
+    answer = asking(
+        "ShareGroupDescribe",
+        GroupIds=[*names, "allowed-no-group", "forbidden-no-group"],
+        IncludeAuthorizedOperations=True,
+    )
+    return without(answer, "GroupEpoch", "AssignmentEpoch", "MemberEpoch", "ClientHost")
+
+
+def _share_offsets(*topics: str) -> list[dict[str, Any]]:
+    return [{"TopicName": topic, "Partitions": [{"PartitionIndex": 0, "StartOffset": 1}]} for topic in topics]
+
+
+def _share_group(asking: Asking, kind: str, what: str) -> str:
+    """A group of this case alone, which has offsets of both topics."""
+    group = asking.own(kind, what)
+    offsets = {"GroupId": group, "Topics": _share_offsets(ALLOWED, FORBIDDEN)}
+    eventually(
+        lambda: asking.as_admin("AlterShareGroupOffsets", 0, **offsets),
+        lambda altered: (
+            all(part["ErrorCode"] == 0 for topic in altered["Responses"] for part in topic["Partitions"])
+            and altered["ErrorCode"] == 0
+        ),
+    )
+    return group
+
+
+@case("DescribeShareGroupOffsets")
+def describe_share_group_offsets(asking: Asking) -> Any:
+    names = [_share_group(asking, kind, "share-described") for kind in KINDS]
+    topics = [{"TopicName": topic, "Partitions": [0]} for topic in asking.topics()]
+    return [
+        asking(
+            "DescribeShareGroupOffsets",
+            Groups=[{"GroupId": name, "Topics": wanted} for name in (*names, "allowed-no", "forbidden-no")],
+        )
+        for wanted in (topics, None)
+    ]
+
+
+@case("AlterShareGroupOffsets")
+def alter_share_group_offsets(asking: Asking) -> Any:
+    answers = [
+        asking("AlterShareGroupOffsets", GroupId=group, Topics=_share_offsets(*asking.topics()))
+        for kind in KINDS
+        for group in (_share_group(asking, kind, "share-altered"), asking.own(kind, "share-made"))
+    ]
+    for answer in answers:
+        for topic in answer["Responses"]:
+            if any(part["ErrorCode"] == 29 for part in topic["Partitions"]):
+                topic["TopicId"] = None  # Kafka tells it even to who may not see the topic
+    return answers
+
+
+@case("DeleteShareGroupOffsets")
+def delete_share_group_offsets(asking: Asking) -> Any:
+    topics = [{"TopicName": topic} for topic in asking.topics()]
+    groups = [_share_group(asking, kind, "share-deleted") for kind in KINDS]
+    return [
+        asking("DeleteShareGroupOffsets", GroupId=group, Topics=topics)
+        for group in (*groups, "allowed-no-group", "forbidden-no-group")
+    ]
+
+
+@case("ShareFetch")
+def share_fetch(asking: Asking) -> Any:
+    """Without an ACL for the group nothing is told of topics."""
+    answers = []
+    for kind in KINDS:
+        topics = [{"TopicId": asking.topic_id(name), "Partitions": [{"PartitionIndex": 0}]} for name in KINDS]
+        answer = asking(
+            "ShareFetch",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId=f"{asking.user.name}-member",
+            ShareSessionEpoch=0,
+            MaxWaitMs=1000,
+            MinBytes=1,
+            MaxBytes=1 << 20,
+            MaxRecords=10,
+            BatchSize=10,
+            Topics=topics,
+        )
+        answers.append(answer)
+    return answers
+
+
+@case("ShareAcknowledge")
+def share_acknowledge(asking: Asking) -> Any:
+    return [
+        asking(
+            "ShareAcknowledge",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId="nobody",
+            ShareSessionEpoch=1,
+            Topics=[{"TopicId": asking.topic_id(ALLOWED), "Partitions": [{"PartitionIndex": 0}]}],
+        )
+        for kind in KINDS
+    ]
+
+
 # transactions
 
 

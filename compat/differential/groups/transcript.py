@@ -12,7 +12,7 @@ import re
 import struct
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from compat.harness import wire
 from compat.harness.connection import Connection
@@ -43,7 +43,7 @@ class Transcript:
         """
         self.group = name
         self.lines: list[tuple[str, Any]] = []
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self._connections: dict[str, Connection] = {}
         self._waiting: dict[str, tuple[str, int]] = {}
         self._member_ids: dict[str, str] = {}
@@ -66,7 +66,7 @@ class Transcript:
 
     def send(self, who: str, api: str, version: int, **values: Any) -> None:
         if who not in self._connections:
-            self._connections[who] = Connection(self._bootstrap, timeout=60)
+            self._connections[who] = Connection(self.bootstrap, timeout=60)
         self._connections[who].send(api, version, values)
         self._waiting[who] = (api, version)
 
@@ -94,18 +94,18 @@ class Transcript:
 
     def create_topic(self, topic: str, partitions: int) -> None:
         wanted = {"Name": self.name_of(topic), "NumPartitions": partitions, "ReplicationFactor": 1}
-        with Connection(self._bootstrap) as admin:
+        with Connection(self.bootstrap) as admin:
             admin.ask("CreateTopics", 7, Topics=[wanted], timeoutMs=30_000)
             self._topic_ids[topic] = eventually(lambda: self._found_id(admin, topic, partitions)) or b""
 
     def delete_topic(self, topic: str) -> None:
-        with Connection(self._bootstrap) as admin:
+        with Connection(self.bootstrap) as admin:
             admin.ask("DeleteTopics", 6, Topics=[{"Name": self.name_of(topic)}], TimeoutMs=30_000)
             eventually(lambda: self._found_id(admin, topic, None) is None)
 
     def wait_until_coordinator_sees(self, *topics: str) -> None:
         """Kafka's group coordinator learns of new topics a moment after its metadata does."""
-        others = Transcript(self._bootstrap, f"{self.group}-probe")
+        others = Transcript(self.bootstrap, f"{self.group}-probe")
         others._topic_ids = self._topic_ids
         names = [self.name_of(topic) for topic in topics]
         try:
@@ -274,12 +274,19 @@ class Transcript:
 
 
 Story = Callable[[Transcript], None]
+T = TypeVar("T", bound=Transcript)
 CLASSIC, CONSUMER = {"topic": 3}, {"t": 4, "u": 2}
 
 
 def told_to(bootstrap: str, tell: Story, name: str, topics: Mapping[str, int]) -> list[tuple[str, Any]]:
     """The lines of a story; these topics are there when it begins, with so many partitions."""
-    transcript = Transcript(bootstrap, name)
+    return told_in(Transcript(bootstrap, name), tell, name, topics)
+
+
+def told_in(
+    transcript: T, tell: Callable[[T], None], name: str, topics: Mapping[str, int]
+) -> list[tuple[str, Any]]:
+    bootstrap = transcript.bootstrap
     try:
         with Connection(bootstrap) as admin:
             # The first of all requests make Kafka create its offsets topic.

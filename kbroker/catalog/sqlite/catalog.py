@@ -10,8 +10,8 @@ from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 from kbroker.catalog.sqlite import configs as config_rows
 from kbroker.catalog.sqlite import entries, facts, topics
 from kbroker.catalog.sqlite.database import Database
-from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, TRANSACTION_JOURNALS
-from kbroker.catalog.sqlite.stored import groups_are_stored, transactions_are_stored
+from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, SHARE_JOURNALS, TRANSACTION_JOURNALS
+from kbroker.catalog.sqlite.stored import groups_are_stored, shares_are_stored, transactions_are_stored
 from kbroker.pending import Pending
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kbroker.catalog.interface import Change, Deliver
     from kbroker.catalog.sqlite.groups import SqliteGroupStore
     from kbroker.catalog.sqlite.journal import Journal
+    from kbroker.catalog.sqlite.shares import SqliteShareStateStore
     from kbroker.catalog.sqlite.transactions import SqliteTransactionStore
     from kbroker.scheduler import Scheduler
     from kbroker.storage.files import Files
@@ -30,7 +31,8 @@ class SqliteCatalog:
         """`files`: where its journals are."""
         self._database = database
         self._files = files
-        self._groups_stored = self._transactions_stored = True  # until it is known better
+        # until it is known better
+        self._groups_stored = self._transactions_stored = self._shares_stored = True
 
     @classmethod
     def open(cls, directory: Path, *, fsync: bool = False) -> SqliteCatalog:
@@ -41,6 +43,7 @@ class SqliteCatalog:
         database = self._database
         self._groups_stored = groups_are_stored(database)
         self._transactions_stored = transactions_are_stored(database)
+        self._shares_stored = shares_are_stored(database)
         return Snapshot(
             facts.load(database),
             topics.load(database),
@@ -49,6 +52,7 @@ class SqliteCatalog:
             entries.load(database),
             self._groups_stored,
             self._transactions_stored,
+            self._shares_stored,
         )
 
     def fact(self, name: str) -> str | None:
@@ -114,6 +118,16 @@ class SqliteCatalog:
             self._journal(TRANSACTION_JOURNALS),
             None if self._database.sync_full else scheduler,
             stored=self._transactions_stored,
+        )
+
+    def share_state_store(self, scheduler: Scheduler) -> SqliteShareStateStore:
+        from kbroker.catalog.sqlite.shares import SqliteShareStateStore
+
+        return SqliteShareStateStore(
+            self._database,
+            self._journal(SHARE_JOURNALS),
+            None if self._database.sync_full else scheduler,
+            stored=self._shares_stored,
         )
 
     def _journal(self, names: Sequence[str]) -> Journal:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 CATALOG = "catalog.sqlite"
 OFFSET_JOURNALS = ("offsets-0.journal", "offsets-1.journal")
 TRANSACTION_JOURNALS = ("transactions-0.journal", "transactions-1.journal")
+SHARE_JOURNALS = ("shares-0.journal", "shares-1.journal")
 
 
 def last_name(journals: Sequence[str]) -> str:
@@ -17,6 +18,6 @@ def last_name(journals: Sequence[str]) -> str:
 def all_names() -> list[str]:
     """Those that belong together, whether or not each of them is there."""
     names = [CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"]
-    for journals in (OFFSET_JOURNALS, TRANSACTION_JOURNALS):
+    for journals in (OFFSET_JOURNALS, TRANSACTION_JOURNALS, SHARE_JOURNALS):
         names += [*journals, last_name(journals)]
     return names

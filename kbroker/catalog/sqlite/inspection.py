@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbroker.catalog.sqlite import facts, journal
-from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, TRANSACTION_JOURNALS
-from kbroker.catalog.sqlite.stored import OFFSETS_APPLIED, TRANSACTIONS_APPLIED
+from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, SHARE_JOURNALS, TRANSACTION_JOURNALS
+from kbroker.catalog.sqlite.stored import OFFSETS_APPLIED, SHARES_APPLIED, TRANSACTIONS_APPLIED
 from kbroker.storage.files import Files
 
 
@@ -39,6 +39,7 @@ def journal_problems(directory: Path) -> list[tuple[str, str]]:
     for names, fact in (
         (OFFSET_JOURNALS, OFFSETS_APPLIED),
         (TRANSACTION_JOURNALS, TRANSACTIONS_APPLIED),
+        (SHARE_JOURNALS, SHARES_APPLIED),
     ):
         try:
             with closing(_open(directory)) as connection:

@@ -56,12 +56,25 @@ class JournaledTable(Generic[V]):
         """Whether the journal has changes that the table may lack."""
         return bool(self._gathered or self._unapplied)
 
-    def recover(self, what: str, decode: Callable[[bytes], Mapping[str, V]]) -> list[Mapping[str, V]]:
-        """At a start, apply what the journal holds. Returns what could not be, for want of room."""
+    def recover(
+        self,
+        what: str,
+        decode: Callable[[bytes], Mapping[str, V]],
+        gather: Callable[[dict[str, V], Mapping[str, V]], None] | None = None,
+    ) -> list[Mapping[str, V]]:
+        """At a start, apply what the journal holds. Returns what could not be, for want of room.
+
+        `gather` adds changes to earlier ones: so all of them are put into the table at once.
+        """
         applied = self._database.read(lambda connection: facts.number(connection, self._fact))
-        self._unapplied += [
-            _Batch(sequence, decode(payload)) for sequence, payload in self._journal.read(applied)
-        ]
+        entries = self._journal.read(applied)
+        if gather is None:
+            self._unapplied += [_Batch(sequence, decode(payload)) for sequence, payload in entries]
+        elif entries:
+            gathered: dict[str, V] = {}
+            for _, payload in entries:
+                gather(gathered, decode(payload))
+            self._unapplied.append(_Batch(entries[-1].sequence, gathered))
         try:
             self.apply().result()
             self._journal.forget(self._journal.sequence)

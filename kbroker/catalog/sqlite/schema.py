@@ -100,4 +100,17 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY ("table", key)
     ) WITHOUT ROWID;
     """,
+    """
+    -- one row per share partition: a partition of a topic as a share group sees it
+    CREATE TABLE share_states (
+        group_id TEXT NOT NULL,
+        topic_id BLOB NOT NULL,
+        partition INTEGER NOT NULL,
+        -- -1: not decided yet
+        start_offset INTEGER NOT NULL,
+        -- see share_entries.py
+        runs BLOB NOT NULL,
+        PRIMARY KEY (group_id, topic_id, partition)
+    ) WITHOUT ROWID;
+    """,
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from kbroker.catalog.sqlite.database import Database
-from kbroker.catalog.sqlite.file_names import OFFSET_JOURNALS, TRANSACTION_JOURNALS, last_name
+from kbroker.catalog.sqlite.file_names import OFFSET_JOURNALS, SHARE_JOURNALS, TRANSACTION_JOURNALS, last_name
 
 OFFSETS_APPLIED = "offset.journal.folded"
 """The fact that says up to which entry of the offset journal the catalog has the offsets."""
 TRANSACTIONS_APPLIED = "transaction.journal.folded"
 """The same of the journal of transactions."""
+SHARES_APPLIED = "share.journal.folded"
+"""The same of the journal of share partitions."""
 
 
 def groups_are_stored(database: Database) -> bool:
@@ -26,6 +28,13 @@ def transactions_are_stored(database: Database) -> bool:
     """Also when none are left, for the numbers in their journal."""
     return _any_journaled(database, TRANSACTION_JOURNALS) or _any(
         database, "SELECT 1 FROM transactions", f"SELECT 1 FROM facts WHERE name = '{TRANSACTIONS_APPLIED}'"
+    )
+
+
+def shares_are_stored(database: Database) -> bool:
+    """Also when none are left, for the numbers in their journal."""
+    return _any_journaled(database, SHARE_JOURNALS) or _any(
+        database, "SELECT 1 FROM share_states", f"SELECT 1 FROM facts WHERE name = '{SHARES_APPLIED}'"
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kbroker.catalog.errors import CatalogError
 from kbroker.catalog.sqlite.database import Database
 from kbroker.catalog.sqlite.journal import Journal
 from kbroker.catalog.sqlite.journaled_table import JournaledTable
+from kbroker.catalog.sqlite.later_applying import LaterApplying
 from kbroker.catalog.sqlite.stored import TRANSACTIONS_APPLIED
 from kbroker.coordinators.transactions.transaction import TopicPartition, Transaction, TransactionState
 from kbroker.pending import Pending
@@ -24,7 +25,6 @@ _COLUMNS = (
     "transactional_id, producer_id, producer_epoch, timeout_ms, last_update_ms, state, partitions, start_ms, "
     "previous_producer_id, next_producer_id, last_producer_epoch, transaction_version"
 )
-_APPLY_MS = 1000
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 Row = tuple[Any, ...]
@@ -40,14 +40,15 @@ class SqliteTransactionStore:
         self._database = database
         self._table: JournaledTable[Row] = JournaledTable(database, journal, TRANSACTIONS_APPLIED, _insert)
         self._scheduler = scheduler
+        self._applying = None if scheduler is None else LaterApplying(self._table, scheduler)
         self._stored = stored
-        self._cancel_apply: Callable[[], None] | None = None
 
     def load(self) -> list[Transaction]:
         if not self._stored:
             return []
         unapplied = self._table.recover("transactions", _decode)
-        self._apply_rest()
+        if self._applying is not None:
+            self._applying.apply_rest()
         rows: dict[str, Row] = self._database.read(
             lambda connection: {
                 row[0]: row for row in connection.execute(f"SELECT {_COLUMNS} FROM transactions")
@@ -59,8 +60,8 @@ class SqliteTransactionStore:
 
     def save(self, transaction: Transaction) -> Pending[None]:
         row = _row(transaction)
-        scheduler = self._scheduler
-        if scheduler is None or not self._table.journals:
+        scheduler, applying = self._scheduler, self._applying
+        if scheduler is None or applying is None or not self._table.journals:
             return self._table.write(lambda connection: _insert(connection, {row[0]: row}))
         saved: Pending[None] = Pending()
         try:
@@ -70,7 +71,7 @@ class SqliteTransactionStore:
             scheduler.soon(lambda: saved.fail(failure))
         else:
             scheduler.soon(lambda: saved.resolve(None))
-            self._apply_later(scheduler)
+            applying.journaled()
         return saved
 
     def delete(self, transactional_id: str) -> Pending[None]:
@@ -81,22 +82,9 @@ class SqliteTransactionStore:
 
     def close(self) -> None:
         self._scheduler = None
-        if self._cancel_apply is not None:
-            self._cancel_apply()
+        if self._applying is not None:
+            self._applying.close()
         self._table.apply().then(lambda _: self._table.close())
-
-    def _apply_later(self, scheduler: Scheduler) -> None:
-        if self._cancel_apply is None:
-            self._cancel_apply = scheduler.after(_APPLY_MS, self._apply_now)
-
-    def _apply_now(self) -> None:
-        self._cancel_apply = None
-        self._table.apply().then(lambda _: self._apply_rest())
-
-    def _apply_rest(self) -> None:
-        """What could not be applied, or was journaled meanwhile."""
-        if self._table.lags and self._scheduler is not None:
-            self._apply_later(self._scheduler)
 
 
 def _insert(connection: sqlite3.Connection, rows: Mapping[str, Row]) -> None:

@@ -1,7 +1,8 @@
 """The group coordinator: the groups by id, the rules about their types, a request's way to its group.
 
 A group has one type at a time. A join by the other protocol turns an empty group into one of that protocol,
-and a group with members where migration allows it (consumer_groups, classic_members).
+and a group with members where migration allows it (consumer_groups, classic_members). That is between the
+classic and the consumer protocol: a share group stays one until it is deleted.
 
 A classic member of a consumer group is served by `consumer_groups.classic`: join(group, JoinRequest, now_ms)
 and sync(group, SyncRequest, now_ms) answer like ClassicGroup's, heartbeat(group, member_id, instance_id,
@@ -12,8 +13,9 @@ Every method that takes `now_ms` tells the timers the time. `tick` does what is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.classic.protocol import (
@@ -33,6 +35,7 @@ from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     GroupError,
     GroupIdNotFound,
+    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     NotCoordinator,
@@ -41,8 +44,12 @@ from kbroker.coordinators.groups.errors import (
 )
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.offsets.manager import OffsetManager
-from kbroker.pending import Pending
+from kbroker.pending import Pending, after
 
+if TYPE_CHECKING:
+    from kbroker.coordinators.groups.share.groups import ShareGroups
+
+SHARE = "share"
 _EXPIRY_KEY = ("offset-expiry",)
 
 
@@ -58,12 +65,24 @@ class GroupCoordinator:
         self,
         environment: GroupEnvironment,
         consumer_settings_for: SettingsFor = lambda group_id: ConsumerGroupSettings(),
+        open_share_groups: Callable[[GroupCoordinator], ShareGroups] | None = None,
     ) -> None:
+        """`open_share_groups`: asked with the first share group."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetManager(environment, self)
         self.consumer_groups = ConsumerGroups(environment, self, consumer_settings_for)
         self._environment = environment
         self._timers = environment.timers
+        self._open_share_groups = open_share_groups
+
+    @cached_property
+    def share_groups(self) -> ShareGroups:
+        assert self._open_share_groups is not None
+        return self._open_share_groups(self)
+
+    @property
+    def environment(self) -> GroupEnvironment:
+        return self._environment
 
     def load(self, now_ms: int) -> None:
         """Take over what was stored, once, before the first request."""
@@ -72,6 +91,8 @@ class GroupCoordinator:
         for stored_group in stored.groups:
             if stored_group.type == ConsumerGroup.type:
                 self.groups[stored_group.group_id] = self.consumer_groups.restore(stored_group, now_ms)
+            elif stored_group.type == SHARE:
+                self.groups[stored_group.group_id] = self.share_groups.restore(stored_group, now_ms)
             else:
                 group = ClassicGroup(stored_group.group_id, self._environment, now_ms)
                 group.restore(stored_group.state)
@@ -153,6 +174,10 @@ class GroupCoordinator:
             group = None
         if isinstance(group, ClassicGroup):
             return group.join(request, now_ms)
+        if group is not None:
+            raise InconsistentGroupProtocol(
+                f"group {request.group_id} is a {group.type} group", member_id=NO_MEMBER_ID
+            )
         if request.member_id != NO_MEMBER_ID:
             raise UnknownMemberId(f"Group {request.group_id} not found.")
         new = ClassicGroup(request.group_id, self._environment, now_ms)
@@ -233,17 +258,25 @@ class GroupCoordinator:
             group.validate_delete()
         except GroupError as error:
             return _failed(error)
-        return self.forget_if_empty(group)
+        if group.type != SHARE:
+            return self.forget_if_empty(group)
+        states = self.share_groups.forget_states(self.share_groups.group(group_id))
+        forgotten = self.forget_if_empty(group)
+        return after(states, lambda _: forgotten)
 
     # topics
 
     def topic_changed(self, topic: str) -> None:
         """A topic was created or has more partitions."""
         self.consumer_groups.topic_changed(topic)
+        if "share_groups" in self.__dict__:
+            self.share_groups.topic_changed(topic)
 
     def topic_deleted(self, topic: str) -> None:
         self.offsets.topic_deleted(topic)
         self.consumer_groups.topic_deleted(topic)
+        if "share_groups" in self.__dict__:
+            self.share_groups.topic_changed(topic)
 
 
 def _require_group_id(group_id: str) -> None:

@@ -18,7 +18,7 @@ class Group(Protocol):
 
     @property
     def type(self) -> str:
-        """ "classic" or "consumer"."""
+        """ "classic", "consumer" or "share"."""
         ...
 
     @property

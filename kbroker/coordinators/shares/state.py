@@ -11,12 +11,17 @@ none begins below the start offset.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from operator import itemgetter
 from typing import NamedTuple
 
 UNDECIDED = -1
 """The start offset of a share partition that nobody has fetched from yet."""
+
+
+_first_offset, _last_offset = itemgetter(0), itemgetter(1)
 
 
 class RecordState(IntEnum):
@@ -63,41 +68,26 @@ class ShareStateChange(NamedTuple):
 
 def merged(state: ShareState, changes: Iterable[ShareStateChange]) -> ShareState:
     """The state after these changes, in their order. Its start offset does not go back."""
-    start_offset, runs = state
+    start_offset, runs = state.start_offset, list(state.runs)
     for change in changes:
         start_offset = max(start_offset, change.start_offset)
-        runs = _overlaid(runs, change.runs)
+        for run in change.runs:
+            _overlay(runs, run)
     return ShareState(start_offset, tuple(_compact(runs, start_offset)))
 
 
-def _overlaid(runs: Sequence[Run], over: Sequence[Run]) -> list[Run]:
-    """All runs in order, where those of `over` hide parts of the others. Both are in order."""
-    result: list[Run] = []
-    position = 0
-    rest: Run | None = None
-    for new in over:
-        while True:
-            if rest is None:
-                if position == len(runs):
-                    break
-                rest, position = runs[position], position + 1
-            if rest.last_offset < new.first_offset:
-                result.append(rest)
-                rest = None
-                continue
-            if rest.first_offset < new.first_offset:
-                result.append(rest._replace(last_offset=new.first_offset - 1))
-            if rest.last_offset <= new.last_offset:
-                rest = None
-                continue
-            if rest.first_offset <= new.last_offset:
-                rest = rest._replace(first_offset=new.last_offset + 1)
-            break
-        result.append(new)
-    if rest is not None:
-        result.append(rest)
-    result += runs[position:]
-    return result
+def _overlay(runs: list[Run], new: Run) -> None:
+    """Put a run among others, which are in order, in the place of what it covers."""
+    first = bisect_left(runs, new.first_offset, key=_last_offset)  # the first that ends in it or behind it
+    end = bisect_right(runs, new.last_offset, lo=first, key=_first_offset)
+    parts = [new]
+    if first < end:
+        before, behind = runs[first], runs[end - 1]
+        if before.first_offset < new.first_offset:
+            parts.insert(0, before._replace(last_offset=new.first_offset - 1))
+        if behind.last_offset > new.last_offset:
+            parts.append(behind._replace(first_offset=new.last_offset + 1))
+    runs[first:end] = parts
 
 
 def _compact(runs: Iterable[Run], start_offset: int) -> list[Run]:

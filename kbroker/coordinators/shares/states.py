@@ -3,16 +3,17 @@
 A partition is *initialized* for a group when it has a state here, be its start offset undecided. A share
 partition that is in use attaches: from then on it is the one that knows its state, and writes its changes.
 
-Invariant: what is told here is stored; a write that fails has changed nothing.
+Invariants: what is told here is stored; a write that fails has changed nothing. While a state is being
+replaced, whoever still works with the old one cannot write, and nobody gives the partition a first state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import suppress
 
 from kbroker.coordinators.shares.state import ShareState, ShareStateChange
-from kbroker.coordinators.shares.store import ShareKey, ShareStateStore
+from kbroker.coordinators.shares.store import NotOwner, ShareKey, ShareStateStore
 from kbroker.pending import Pending
 
 StateNow = Callable[[], ShareState]
@@ -23,6 +24,7 @@ class ShareStates:
         self._store = store
         self._groups: dict[str, dict[tuple[bytes, int], ShareState]] = {}
         self._attached: dict[ShareKey, StateNow] = {}
+        self._replacing: dict[ShareKey, Pending[None]] = {}
         self.on_replaced: Callable[[ShareKey], None] | None = None
         """Called when a state was set or deleted from outside: what was made of the old one counts no more.
         By then it is detached."""
@@ -39,6 +41,10 @@ class ShareStates:
         """By topic id and partition."""
         return self._groups.get(group_id, {}).keys()
 
+    def groups(self) -> Set[str]:
+        """The ids of the groups that have any."""
+        return self._groups.keys()
+
     # share partitions
 
     def attach(self, key: ShareKey, state_now: StateNow) -> None:
@@ -50,26 +56,34 @@ class ShareStates:
         self._remember(key, state_now())
 
     def write(self, changes: Mapping[ShareKey, ShareStateChange]) -> Pending[None]:
-        """What attached share partitions have done."""
+        """What attached share partitions have done. NotOwner: a state is being replaced."""
+        if self._replacing and not self._replacing.keys().isdisjoint(changes):
+            return _replaced()
         return self._store.write(changes)
 
     # groups and administrators
 
     def initialize(self, group_id: str, partitions: Collection[tuple[bytes, int]]) -> Pending[None]:
         """Those that are not yet; where they begin is decided by the first fetch."""
+        keys = [ShareKey(group_id, *each) for each in partitions] if self._replacing else []
+        replacement = next((self._replacing[key] for key in keys if key in self._replacing), None)
+        if replacement is not None:
+            initialized: Pending[None] = Pending()
+            replacement.then(lambda _: self.initialize(group_id, partitions).then(initialized.follow))
+            return initialized
         known = self._groups.get(group_id, {})
         missing = {ShareKey(group_id, *each): ShareState() for each in partitions if each not in known}
         return self._put(missing) if missing else Pending.resolved(None)
 
     def decide(self, key: ShareKey, start_offset: int) -> Pending[None]:
-        """The first fetch found out where the partition begins for its group."""
+        """The first fetch found out where the partition begins for its group. NotOwner: somebody else did."""
+        if key in self._replacing or key[1:] not in self.initialized(key.group_id):
+            return _replaced()
         return self._put({key: ShareState(start_offset)})
 
     def replace(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
         """None: delete."""
-        replaced = self._put(states)
-        replaced.then(lambda done: self._tell(states) if done.succeeded else None)
-        return replaced
+        return self._replaced(states.keys(), self._stored(states))
 
     def delete_group(self, group_id: str) -> Pending[None]:
         keys = [ShareKey(group_id, *each) for each in self.initialized(group_id)]
@@ -90,6 +104,9 @@ class ShareStates:
                 yield ShareKey(group_id, *each)
 
     def _put(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
+        return _kept(self._stored(states))
+
+    def _stored(self, states: Mapping[ShareKey, ShareState | None]) -> Pending[None]:
         def stored(done: Pending[None]) -> None:
             if done.succeeded:
                 for key, state in states.items():
@@ -104,10 +121,21 @@ class ShareStates:
             if done.succeeded:
                 for key in keys:
                     self._remember(key, None)
-                self._tell(keys)
 
         deleted.then(stored)
-        return deleted
+        return self._replaced(keys, deleted)
+
+    def _replaced(self, keys: Collection[ShareKey], replacement: Pending[None]) -> Pending[None]:
+        def stored(done: Pending[None]) -> None:
+            for key in keys:
+                if self._replacing.get(key) is replacement:
+                    del self._replacing[key]
+            if done.succeeded:
+                self._tell(keys)
+
+        self._replacing.update(dict.fromkeys(keys, replacement))
+        replacement.then(stored)
+        return _kept(replacement)
 
     def _tell(self, keys: Collection[ShareKey]) -> None:
         for key in keys:
@@ -124,3 +152,16 @@ class ShareStates:
             del partitions[key[1:]]
         if not partitions:
             self._groups.pop(key.group_id, None)
+
+
+def _kept(stored: Pending[None]) -> Pending[None]:
+    """The same for who asked and may go away: what is to be done here then is done all the same."""
+    result: Pending[None] = Pending()
+    stored.then(result.follow)
+    return result
+
+
+def _replaced() -> Pending[None]:
+    failed: Pending[None] = Pending()
+    failed.fail(NotOwner("the state of the share partition is another one now"))
+    return failed

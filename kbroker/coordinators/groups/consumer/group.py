@@ -1,8 +1,5 @@
 """A consumer group (KIP-848): its members, the target they move to, and who holds which partition.
 
-Three epochs: `group_epoch` grows when members, subscriptions or subscribed topics change; `assignment_epoch`
-is the group epoch that the target was computed for; every member has its own, which catches up with it.
-
     Empty        no members
     Assigning    the target is older than the group epoch
     Reconciling  not all members have reached the target
@@ -12,61 +9,43 @@ is the group epoch that the target was computed for; every member has its own, w
 Invariants:
 - A partition has at most one holder: the member that has it assigned or pending revocation. `put` refuses a
   second one.
-- `target` has an entry for members only. Each member with an instance id is in `static_members` under it.
-- What changed since the last `take_unsaved` is known, so that a heartbeat stores no more than it changed.
+- Each member with an instance id is in `static_members` under it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
-from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, PartitionEpochs
-from kbroker.coordinators.groups.consumer.subscriptions import Subscriptions
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     FencedInstanceId,
     GroupError,
     IllegalGeneration,
-    NonEmptyGroup,
     StaleMemberEpoch,
     UnknownMemberId,
     UnsupportedVersion,
 )
 from kbroker.coordinators.groups.group import CheckPartition
-from kbroker.coordinators.groups.member_timers import MemberTimers
+from kbroker.coordinators.groups.modern_group import ModernGroup
 from kbroker.coordinators.groups.store import CommittedOffset
 
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
     type = "consumer"
     protocol_type = "consumer"
 
     def __init__(self, group_id: str, env: GroupEnvironment) -> None:
-        self.group_id = group_id
-        self.timers = MemberTimers(env.timers, group_id)
-        self.group_epoch = 1  # a member is never in epoch 0, which means joining
-        self.assignment_epoch = 0
-        self.assignment_timestamp_ms = 0
-        self.metadata_hash = 0
-        self.metadata_refresh_requested = True
-        self.members: dict[str, ConsumerGroupMember] = {}
+        super().__init__(group_id, env)
         self.static_members: dict[str, str] = {}
-        self.target: dict[str, TopicPartitions] = {}
-        self.subscriptions = Subscriptions(env.topics)
-        self.changed_ms = 0
-        """When anything last moved the group: an epoch, the target, a member's assignment."""
         self._holders: dict[bytes, dict[int, str]] = {}
         self._assignors: Counter[str] = Counter()
         self._classic_members = 0
         self._classic_protocols: Counter[str] = Counter()
         self._reconciled = 0
-        self._unsaved: set[str] = set()
-        self._unsaved_group = True
-        self._closed = False
 
     # what it is
 
@@ -81,25 +60,8 @@ class ConsumerGroup:
         return "Stable" if self._reconciled == len(self.members) else "Reconciling"
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
-    def member_ids(self) -> Collection[str]:
-        return self.members.keys()
-
-    @property
     def classic_member_count(self) -> int:
         return self._classic_members
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscriptions
-
-    def member(self, member_id: str) -> ConsumerGroupMember:
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMemberId(f"group {self.group_id} has no member {member_id}")
-        return member
 
     def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
         member_id = self.static_members.get(instance_id)
@@ -142,27 +104,22 @@ class ConsumerGroup:
     # how it changes
 
     def put(self, member: ConsumerGroupMember) -> None:
-        """Add the member, or replace the one with its id."""
         old = self.members.get(member.member_id)
         if old is member:
             return
         self._release(old)
         self._hold(member.member_id, member.assigned)
         self._hold(member.member_id, member.pending_revocation)
-        self.members[member.member_id] = member
-        self._count(old, member)
+        super().put(member)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self._unsaved.add(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        old = self.members.pop(member_id)
+        old = self.members[member_id]
         self._release(old)
-        self._count(old, None)
+        super().remove(member_id)
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
-        self.target.pop(member_id, None)
-        self._unsaved.add(member_id)
 
     def replace_static(self, old: ConsumerGroupMember, new: ConsumerGroupMember) -> None:
         """Another member id for the same instance: it takes over target and partitions."""
@@ -176,46 +133,9 @@ class ConsumerGroup:
         if self.subscriptions.restrict(regex, may_see):
             self.metadata_refresh_requested = True
 
-    def bump_epoch(self, now_ms: int) -> None:
-        self.group_epoch += 1
-        self.changed_ms = now_ms
-        self._unsaved_group = True
-
-    def refresh_metadata(self) -> bool:
-        """Take note of the subscribed topics as they are; whether they are others than before."""
-        self.metadata_refresh_requested = False
-        metadata_hash = self.subscriptions.metadata_hash()
-        if metadata_hash == self.metadata_hash:
-            return False
-        self.metadata_hash = metadata_hash
-        self._unsaved_group = True
-        return True
-
-    def set_target(self, target: Mapping[str, TopicPartitions], now_ms: int) -> None:
-        """The target for the present group epoch."""
-        for member_id in self.members:
-            partitions = target.get(member_id, {})
-            if self.target.get(member_id) != partitions:
-                self.target[member_id] = partitions
-                self._unsaved.add(member_id)
-        self.assignment_timestamp_ms = self.changed_ms = now_ms
-        self.set_assignment_epoch(self.group_epoch)
-
     def set_assignment_epoch(self, assignment_epoch: int) -> None:
-        self.assignment_epoch = assignment_epoch
+        super().set_assignment_epoch(assignment_epoch)
         self._reconciled = sum(member.is_reconciled_to(assignment_epoch) for member in self.members.values())
-        self._unsaved_group = True
-
-    def take_unsaved(self) -> Collection[str] | None:
-        """The ids of the members whose state is new or gone; None if nothing has changed at all."""
-        if not self._unsaved and not self._unsaved_group:
-            return None
-        unsaved, self._unsaved, self._unsaved_group = self._unsaved, set(), False
-        return unsaved
-
-    def mark_unsaved(self, member_ids: Collection[str]) -> None:
-        self._unsaved.update(member_ids)
-        self._unsaved_group = True
 
     # offsets
 
@@ -265,10 +185,6 @@ class ConsumerGroup:
         if member_epoch != member.member_epoch:
             raise _wrong_epoch(member, f"epoch {member_epoch} is not {member.member_epoch}")
 
-    def validate_delete(self) -> None:
-        if not self.is_empty:
-            raise NonEmptyGroup(f"the group {self.group_id} has members")
-
     def validate_offset_delete(self) -> None:
         """Always: what the group subscribes to is refused topic by topic."""
 
@@ -279,15 +195,10 @@ class ConsumerGroup:
     def offsets_committed(self, member_id: str, now_ms: int) -> None:
         """A commit is no heartbeat here."""
 
-    def close(self, reason: GroupError) -> None:
-        """Nobody waits for an answer here: the next heartbeat finds out."""
-        self.timers.cancel_all(self.members)
-        self._closed = True
-
     # internals
 
     def _count(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
-        self.subscriptions.update(old, new)
+        super()._count(old, new)
         for member, step in ((old, -1), (new, 1)):
             if member is None:
                 continue

@@ -18,15 +18,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
+from kbroker.coordinators.groups.assignors import ASSIGNORS
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.consumer import snapshot as consumer_snapshot
 from kbroker.coordinators.groups.consumer.classic_protocol_members import ClassicProtocolMembers
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.heartbeat_member import brought_up_to_date, find_or_make_member
-from kbroker.coordinators.groups.consumer.heartbeat_pacing import (
-    assignment_interval_ms,
-    heartbeat_interval_ms,
-)
 from kbroker.coordinators.groups.consumer.member import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     ConsumerGroupMember,
@@ -108,7 +105,10 @@ class ConsumerGroups:
         if member.uses_classic_protocol:
             group.timers.cancel_all((member_id,))
         self.schedule(MemberTimer.SESSION, group, member_id, now_ms + settings.session_timeout_ms)
-        result = HeartbeatResult(member_id, updated.member_epoch, self._interval_ms(group, settings, now_ms))
+        interval_ms = group.next_heartbeat_ms(
+            settings.heartbeat_interval_ms, now_ms, settled=group.state == "Stable"
+        )
+        result = HeartbeatResult(member_id, updated.member_epoch, interval_ms)
         if joins or request.is_full or updated.assigned != member.assigned:
             result.assignment = updated.assigned
         if self._registry.groups.get(group.group_id) is not group:
@@ -158,12 +158,9 @@ class ConsumerGroups:
             or updated.subscribed_topic_regex != member.subscribed_topic_regex
         )
         group.put(updated)
-        if subscription_changed or group.metadata_refresh_requested:
-            topics_changed = group.refresh_metadata()
-            if subscription_changed or topics_changed:
-                group.bump_epoch(now_ms)
-        if group.assignment_epoch < group.group_epoch and _may_assign(group, settings, now_ms):
-            group.set_target(compute_target(group, self.assignor_of(group)), now_ms)
+        group.note_subscription(now_ms, changed=subscription_changed)
+        if group.wants_target(settings.assignment_interval_ms, now_ms):
+            group.set_target(compute_target(group, ASSIGNORS[self.assignor_of(group)]), now_ms)
         if subscription_changed or not updated.is_reconciled_to(group.assignment_epoch):
             updated = self._reconcile(group, updated, owned, subscription_changed, now_ms)
         return updated
@@ -283,11 +280,11 @@ class ConsumerGroups:
 
     def _find_or_make(self, group_id: str, settings: ConsumerGroupSettings) -> ConsumerGroup:
         group = self._registry.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if isinstance(group, ClassicGroup) and not group.is_empty:
-            return upgraded(group, self._env, settings)
-        return ConsumerGroup(group_id, self._env)
+        if isinstance(group, ClassicGroup):
+            return (
+                ConsumerGroup(group_id, self._env) if group.is_empty else upgraded(group, self._env, settings)
+            )
+        return ConsumerGroup(group_id, self._env) if group is None else self.group(group_id)
 
     def _register(self, group: ConsumerGroup, now_ms: int) -> None:
         """The group is new. Classic members that it takes over are told to join again, which they may do at
@@ -318,21 +315,3 @@ class ConsumerGroups:
                 CoordinatorNotAvailable
             ):  # nobody waits for it; the next change stores this one too
                 self.fence(group, (member,), now_ms, None)
-
-    def _interval_ms(self, group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> int:
-        return heartbeat_interval_ms(
-            settings.heartbeat_interval_ms,
-            members=len(group.members),
-            stable=group.state == "Stable",
-            unchanged_for_ms=now_ms - group.changed_ms,
-        )
-
-
-def _may_assign(group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> bool:
-    if not group.assignment_timestamp_ms:
-        return True
-    partitions = sum(group.subscriptions.partition_counts().values())
-    interval_ms = assignment_interval_ms(
-        settings.assignment_interval_ms, members=len(group.members), partitions=partitions
-    )
-    return interval_ms == 0 or now_ms >= group.assignment_timestamp_ms + interval_ms

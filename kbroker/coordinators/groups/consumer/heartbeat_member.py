@@ -9,6 +9,7 @@ from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, Owned
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
 from kbroker.coordinators.groups.errors import FencedMemberEpoch, UnreleasedInstanceId
+from kbroker.coordinators.groups.modern_member import with_news
 
 
 def find_or_make_member(
@@ -67,9 +68,5 @@ def brought_up_to_date(member: ConsumerGroupMember, request: HeartbeatRequest) -
     }
     if request.subscribed_topic_names is not None:
         said["subscribed_topic_names"] = frozenset(request.subscribed_topic_names)
-    news = {
-        name: value for name, value in said.items() if value is not None and value != getattr(member, name)
-    }
-    if member.classic is not None:
-        news["classic"] = None
-    return replace(member, **news) if news else member
+    updated = with_news(member, said)
+    return updated if updated.classic is None else replace(updated, classic=None)

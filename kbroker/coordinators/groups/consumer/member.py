@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from kbroker.coordinators.groups.modern_member import ModernMember
+
 LEAVE_GROUP_MEMBER_EPOCH = -1
 LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 
@@ -41,18 +43,9 @@ class ClassicMemberMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerGroupMember:
-    member_id: str
-    member_epoch: int = 0
-    previous_member_epoch: int = -1
+class ConsumerGroupMember(ModernMember):
     state: MemberState = MemberState.STABLE
-    instance_id: str | None = None
-    rack_id: str | None = None
     rebalance_timeout_ms: int = -1
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: frozenset[str] = frozenset()
-    subscribed_topic_regex: str = ""
     server_assignor: str | None = None
     assigned: PartitionEpochs = field(default_factory=dict)
     pending_revocation: PartitionEpochs = field(default_factory=dict)

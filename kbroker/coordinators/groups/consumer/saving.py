@@ -1,29 +1,37 @@
-"""Answers that wait until the consumer group they speak of is stored.
+"""Answers that wait until the group they speak of is stored.
 
 What could not be stored is stored with the group's next change or heartbeat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kbroker.coordinators.groups.consumer import snapshot as consumer_snapshot
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable
-from kbroker.coordinators.groups.store import GroupStore
+from kbroker.coordinators.groups.modern_group import ModernGroup
+from kbroker.coordinators.groups.store import GroupStore, State
 from kbroker.pending import Pending
 
 T = TypeVar("T")
+G = TypeVar("G", bound=ModernGroup[Any])
 
 
 def when_saved(store: GroupStore, group: ConsumerGroup, result: T) -> T | Pending[T]:
+    return when_members_saved(store, group, consumer_snapshot.member_state, result)
+
+
+def when_members_saved(
+    store: GroupStore, group: G, member_state: Callable[[G, str], State | None], result: T
+) -> T | Pending[T]:
     """Store what has changed of the group. The result, when that is done; at once if nothing has."""
     unsaved = group.take_unsaved()
     if unsaved is None:
         return result
-    members = {member_id: consumer_snapshot.member_state(group, member_id) for member_id in unsaved}
+    members = {member_id: member_state(group, member_id) for member_id in unsaved}
     saved = store.save_group(group.group_id, group.type, consumer_snapshot.group_state(group), members)
     saved.then(partial(_mark_unsaved_if_failed, group, unsaved))
     return when_stored(group.group_id, saved, result)
@@ -46,7 +54,7 @@ def when_stored(group_id: str, saved: Pending[None], result: T) -> T | Pending[T
     return answer.result() if answer.done else answer
 
 
-def _mark_unsaved_if_failed(group: ConsumerGroup, unsaved: Collection[str], saved: Pending[None]) -> None:
+def _mark_unsaved_if_failed(group: ModernGroup[Any], unsaved: Collection[str], saved: Pending[None]) -> None:
     try:
         saved.result()
     except Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kbroker.coordinators.groups.assignors.spec import TopicPartitions
@@ -14,6 +14,7 @@ from kbroker.coordinators.groups.consumer.member import (
     PartitionEpochs,
 )
 from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.modern_group import M, ModernGroup
 from kbroker.coordinators.groups.store import State, StoredGroup
 
 _PLAIN_FIELDS = (
@@ -29,7 +30,7 @@ _PLAIN_FIELDS = (
 )
 
 
-def group_state(group: ConsumerGroup) -> dict[str, Any]:
+def group_state(group: ModernGroup[M]) -> dict[str, Any]:
     return {
         "group_epoch": group.group_epoch,
         "assignment_epoch": group.assignment_epoch,
@@ -48,7 +49,7 @@ def member_state(group: ConsumerGroup, member_id: str) -> dict[str, Any] | None:
     state["subscribed_topic_names"] = sorted(member.subscribed_topic_names)
     state["assigned"] = _from_epochs(member.assigned)
     state["pending_revocation"] = _from_epochs(member.pending_revocation)
-    state["target"] = [[topic_id, sorted(held)] for topic_id, held in group.target.get(member_id, {}).items()]
+    state["target"] = from_partitions(group.target.get(member_id, {}))
     if member.classic is not None:
         protocols = [[name, metadata] for name, metadata in member.classic.protocols]
         state["classic"] = {"session_timeout_ms": member.classic.session_timeout_ms, "protocols": protocols}
@@ -57,15 +58,20 @@ def member_state(group: ConsumerGroup, member_id: str) -> dict[str, Any] | None:
 
 def restore(stored: StoredGroup, env: GroupEnvironment) -> ConsumerGroup:
     group = ConsumerGroup(stored.group_id, env)
+    restore_members(group, stored, _member)
+    return group
+
+
+def restore_members(group: ModernGroup[M], stored: StoredGroup, member_of: Callable[[str, State], M]) -> None:
+    """Give a new group its epochs, members and target."""
     group.group_epoch = stored.state["group_epoch"]
     group.assignment_timestamp_ms = stored.state["assignment_timestamp_ms"]
     group.metadata_hash = stored.state["metadata_hash"]
     for member_id, state in stored.members.items():
-        group.put(_member(member_id, state))
-        group.target[member_id] = _target(state)
+        group.put(member_of(member_id, state))
+        group.target[member_id] = to_partitions(state["target"])
     group.set_assignment_epoch(stored.state["assignment_epoch"])
     group.take_unsaved()
-    return group
 
 
 def _member(member_id: str, state: State) -> ConsumerGroupMember:
@@ -86,8 +92,12 @@ def _classic(state: Mapping[str, Any]) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(state["session_timeout_ms"], protocols)
 
 
-def _target(state: State) -> TopicPartitions:
-    return {topic_id: frozenset(partitions) for topic_id, partitions in state["target"]}
+def from_partitions(held: TopicPartitions) -> list[Any]:
+    return [[topic_id, sorted(partitions)] for topic_id, partitions in held.items()]
+
+
+def to_partitions(held: list[Any]) -> TopicPartitions:
+    return {topic_id: frozenset(partitions) for topic_id, partitions in held}
 
 
 def _from_epochs(held: PartitionEpochs) -> list[Any]:

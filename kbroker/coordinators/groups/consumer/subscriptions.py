@@ -1,4 +1,4 @@
-"""What the members of one consumer group subscribe to: by name and by regular expression.
+"""What the members of one group subscribe to: by name and by regular expression.
 
 Invariants: `_names` and `_regexes` count the members that subscribe to each name and to each expression;
 `_resolved` holds the matching topics of exactly the expressions in `_regexes`. A new expression is resolved
@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
-from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.consumer.topic_regex import matching_topics
 from kbroker.coordinators.groups.environment import TopicView
+from kbroker.coordinators.groups.modern_member import ModernMember
 
 
 class Subscriptions:
@@ -26,7 +26,7 @@ class Subscriptions:
         self._resolved: dict[str, frozenset[str]] = {}
         self._may_see: dict[str, Callable[[str], bool]] = {}
 
-    def update(self, old: ConsumerGroupMember | None, new: ConsumerGroupMember | None) -> None:
+    def update(self, old: ModernMember | None, new: ModernMember | None) -> None:
         """Count `new` in place of `old`."""
         old_names = old.subscribed_topic_names if old else _NO_NAMES
         new_names = new.subscribed_topic_names if new else _NO_NAMES
@@ -78,7 +78,7 @@ class Subscriptions:
             if topic in topics:
                 self._resolved[regex] = topics - {topic}
 
-    def topic_ids_of(self, member: ConsumerGroupMember) -> frozenset[bytes]:
+    def topic_ids_of(self, member: ModernMember) -> frozenset[bytes]:
         """The ids of the existing topics that the member subscribes to."""
         names = member.subscribed_topic_names
         if member.subscribed_topic_regex:

@@ -1,13 +1,12 @@
-"""The target assignment of a consumer group: its members and topics, put before an assignor."""
+"""The target assignment of a group: its members and topics, put before an assignor."""
 
 from __future__ import annotations
 
-from kbroker.coordinators.groups.assignors import ASSIGNORS
-from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitions
-from kbroker.coordinators.groups.consumer.group import ConsumerGroup
+from kbroker.coordinators.groups.assignors.spec import Assignor, MemberSpec, TopicPartitions
+from kbroker.coordinators.groups.modern_group import M, ModernGroup
 
 
-def compute_target(group: ConsumerGroup, assignor: str) -> dict[str, TopicPartitions]:
+def compute_target(group: ModernGroup[M], assign: Assignor) -> dict[str, TopicPartitions]:
     same: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
     specs: dict[str, MemberSpec] = {}
     for member_id, member in group.members.items():
@@ -15,4 +14,4 @@ def compute_target(group: ConsumerGroup, assignor: str) -> dict[str, TopicPartit
         if subscription not in same:
             same[subscription] = group.subscriptions.topic_ids_of(member)
         specs[member_id] = MemberSpec(same[subscription], group.target.get(member_id, {}), member.instance_id)
-    return ASSIGNORS[assignor](specs, group.subscriptions.partition_counts())
+    return assign(specs, group.subscriptions.partition_counts())

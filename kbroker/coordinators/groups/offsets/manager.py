@@ -68,6 +68,10 @@ class CommitRequest:
     retention_ms: int = BROKER_RETENTION
 
 
+_LASTING = frozenset(("share",))
+"""The types of groups whose progress is no committed offset: they stay until somebody deletes them."""
+
+
 class Groups(Protocol):
     """Where the offset manager finds the groups."""
 
@@ -330,7 +334,7 @@ class OffsetManager:
                 if self._is_expired(group, partition, committed, now_ms)
             }
             nothing_left = len(expired) == len(offsets) and not self._table.has_transaction(group.group_id)
-            if nothing_left and group.is_empty:
+            if nothing_left and group.is_empty and group.type not in _LASTING:
                 self._groups.forget_if_empty(group)
             elif expired:
                 self._delete(group.group_id, expired)

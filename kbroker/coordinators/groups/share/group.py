@@ -1,0 +1,100 @@
+"""A share group (KIP-932): its members and what they are told to read.
+
+    Empty   no members
+    Stable  members
+    Dead    deleted
+
+Several members may read the same partition, so nobody waits for anybody: a member takes its target with its
+next heartbeat. It commits no offsets: how far a group is stands in the states of its share partitions.
+"""
+
+from __future__ import annotations
+
+from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.errors import FencedMemberEpoch, GroupIdNotFound
+from kbroker.coordinators.groups.group import CheckPartition
+from kbroker.coordinators.groups.modern_group import ModernGroup
+from kbroker.coordinators.groups.share.member import ShareGroupMember
+from kbroker.coordinators.groups.store import CommittedOffset
+from kbroker.pending import Pending
+
+
+class ShareGroup(ModernGroup[ShareGroupMember]):
+    type = "share"
+    protocol_type = "share"
+    assignor_name = "simple"
+
+    def __init__(self, group_id: str, env: GroupEnvironment) -> None:
+        super().__init__(group_id, env)
+        self.initialization_requested = True
+        """Whether partitions of subscribed topics may have no state yet."""
+        self.initializing: Pending[None] | None = None
+        """While they get one."""
+
+    @property
+    def state(self) -> str:
+        if self._closed:
+            return "Dead"
+        return "Stable" if self.members else "Empty"
+
+    def member_at(self, member_id: str, member_epoch: int) -> ShareGroupMember:
+        """The member, if that is its epoch, or the one before: it may have missed the answer that raised it.
+
+        Epoch 0 is a new start.
+        """
+        member = self.members.get(member_id) if member_epoch == 0 else self.member(member_id)
+        if member is None:
+            return ShareGroupMember(member_id)
+        if member_epoch not in (0, member.member_epoch, member.previous_member_epoch):
+            raise FencedMemberEpoch(
+                f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all and join again"
+            )
+        return member
+
+    def caught_up(self, member: ShareGroupMember, *, subscription_changed: bool) -> ShareGroupMember:
+        """The member with its target; the same object if it has it already."""
+        if member.member_epoch != self.assignment_epoch:
+            member = member.at(self.assignment_epoch, self.target.get(member.member_id, {}))
+        if subscription_changed:  # the target may not be computed yet
+            subscribed = self.subscriptions.topic_ids_of(member)
+            if not subscribed >= member.assigned.keys():
+                rest = {topic: held for topic, held in member.assigned.items() if topic in subscribed}
+                member = member.at(member.member_epoch, rest)
+        return member
+
+    def partitions(self) -> list[tuple[bytes, int]]:
+        """All that the group reads, by topic id."""
+        return [
+            (topic_id, partition)
+            for topic_id, count in self.subscriptions.partition_counts().items()
+            for partition in range(count)
+        ]
+
+    # offsets: it has none
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_or_epoch: int,
+        /,
+        *,
+        api_version: int,
+        transactional: bool = False,
+    ) -> CheckPartition | None:
+        raise self._no_offsets()
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Whoever asks finds nothing."""
+
+    def validate_offset_delete(self) -> None:
+        raise self._no_offsets()
+
+    def offset_retention_start_ms(self, committed: CommittedOffset) -> int | None:
+        return None
+
+    def offsets_committed(self, member_id: str, now_ms: int) -> None:
+        """Never."""
+
+    def _no_offsets(self) -> GroupIdNotFound:
+        return GroupIdNotFound(f"group {self.group_id} is a share group: nobody commits offsets in it")

@@ -49,7 +49,7 @@ topics`). What it does not set comes from the broker setting in the last column.
 """
 
 _GROUPS = """\
-Those of share groups and streams groups are refused: there are no such groups yet.
+Those of streams groups are refused: there are no such groups yet.
 """
 
 _LOGGERS = f"""\

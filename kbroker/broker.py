@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kbroker.security.authorizer import Authorizer, Caller
     from kbroker.security.delegation_tokens import DelegationTokens
     from kbroker.security.users import Users
+    from kbroker.shares.registry import Shares
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
@@ -152,6 +153,12 @@ class Broker:
         from kbroker.groups.share_settings import open_share_settings
 
         return open_share_settings(self)
+
+    @cached_property
+    def shares(self) -> Shares:
+        from kbroker.shares.opening import open_shares
+
+        return open_shares(self)
 
     # quotas
 

@@ -159,3 +159,13 @@ def _is_duration(text: str) -> bool:
     if match is None or (match[3] or "").upper() == "T":
         return False
     return any(match[group] is not None for group in (2, 4, 5, 6))
+
+
+def duration_ms(text: str) -> int:
+    """Of a duration that ShareOffsetReset permits."""
+    match = re.fullmatch(_DURATION, text, re.IGNORECASE | re.ASCII)
+    if match is None:
+        raise ValueError(f"{text} is no ISO 8601 duration")
+    days, hours, minutes, seconds = (int(match[group] or 0) for group in (2, 4, 5, 6))
+    fraction_ms = int((match[7] or "").ljust(3, "0")[:3])
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction_ms

@@ -193,11 +193,14 @@ class Fetching(Generic[P]):
                 return False
             read.slice = got
             self._size += got.size_bytes
-        if self._final or self._failed or self._size >= self._min_bytes:
+        if self._is_enough():
             self._finish()
             return True
         self._wait()
         return False
+
+    def _is_enough(self) -> bool:
+        return self._final or self._failed or self._size >= self._min_bytes
 
     def _begin(self, asked: P) -> PartitionRead[P]:
         read = PartitionRead(asked)
@@ -287,14 +290,17 @@ class Fetching(Generic[P]):
 
     def _wait(self) -> None:
         self._become_pending()
-        self._watched = [read.log for read in self._reads if read.log is not None]
-        self._watched_bytes = sum(log.size_bytes for log in self._watched) - self._size
-        self._unwatch = [log.watch(self._wake) for log in self._watched]
+        self._watch()
         self._reads = []
         self._woken = False
         self._waits = True
         if self._cancel_deadline is None:
             self._cancel_deadline = self._broker.scheduler.after(self._max_wait_ms, self._deadline)
+
+    def _watch(self) -> None:
+        self._watched = [read.log for read in self._reads if read.log is not None]
+        self._watched_bytes = sum(log.size_bytes for log in self._watched) - self._size
+        self._unwatch = [log.watch(self._wake) for log in self._watched]
 
     def _wake(self) -> None:
         """Called by a log in the middle of an append: only note it, and look when that is over."""

@@ -8,6 +8,8 @@ from kbroker.requests.apis import BY_KEY
 from kbroker.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kbroker.quotas.throttling import RequestThrottle
 
 
@@ -15,6 +17,7 @@ class Peer:
     """The client at the other end of a connection, as far as handlers may see it."""
 
     __slots__ = (
+        "_on_close",
         "client_software",
         "listener",
         "local_address",
@@ -35,6 +38,19 @@ class Peer:
         self.principal: Principal = ANONYMOUS
         self.takes_files = True  # the kernel may send it parts of files: nothing encrypts what it gets
         self.client_software: tuple[str, str] | None = None  # name and version, told by ApiVersions (KIP-511)
+        self._on_close: list[Callable[[], None]] | None = None
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Called once, when the connection is gone."""
+        if self._on_close is None:
+            self._on_close = []
+        self._on_close.append(callback)
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        callbacks, self._on_close = self._on_close, None
+        for callback in callbacks or ():
+            callback()
 
 
 class RequestContext:

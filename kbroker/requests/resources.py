@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kbroker.security.delegation_tokens import DelegationToken, DelegationTokens
     from kbroker.security.principal import Principal
     from kbroker.security.users import Users
+    from kbroker.shares.registry import Shares
     from kbroker.storage.interface import Directory, Log
     from kbroker.topics.creation import CheckedTopic
     from kbroker.topics.registry import Topic
@@ -261,6 +262,11 @@ class Resources:
         """The coordinator, to do this to this group."""
         self.check_group(operation, group_id)
         return self.broker.groups
+
+    def shares(self, group_id: str, operation: AclOperation) -> Shares:
+        """The share partitions in use, to do this to those of this group; topics are asked for apart."""
+        self.check_group(operation, group_id)
+        return self.broker.shares
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         listed = self.broker.groups.list_groups(states, types)

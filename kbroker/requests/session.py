@@ -128,6 +128,7 @@ class Session(Peer):
         """No more requests come."""
         self._lanes = None
         self._requests.session_ends(self)
+        self.closed()
 
     def end_lanes(self) -> None:
         """What the caller was allowed may be refused now."""

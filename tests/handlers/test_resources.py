@@ -50,6 +50,7 @@ BEHIND_RESOURCES = {
     "own_resources",
     "producer_ids",
     "share_states",
+    "shares",
     "topics",
     "transactions",
 }

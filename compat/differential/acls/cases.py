@@ -18,6 +18,7 @@ OFFERED = {api.name for api in APIS}
 ALLOWED, FORBIDDEN = "allowed", "forbidden"
 KINDS = (ALLOWED, FORBIDDEN)
 NO_ID = bytes(16)
+_ASSIGNMENT_DELAYED = 5
 UNKNOWN_ID = b"unknown topic id"
 
 Case = Callable[["Asking"], Any]
@@ -663,6 +664,112 @@ def delete_share_group_offsets(asking: Asking) -> Any:
         asking("DeleteShareGroupOffsets", GroupId=group, Topics=topics)
         for group in (*groups, "allowed-no-group", "forbidden-no-group")
     ]
+
+
+@case("ShareFetch")
+def share_fetch(asking: Asking) -> Any:
+    """Without an ACL for the group nothing is told of topics."""
+    answers = []
+    for kind in KINDS:
+        topics = [{"TopicId": asking.topic_id(name), "Partitions": [{"PartitionIndex": 0}]} for name in KINDS]
+        answer = asking(
+            "ShareFetch",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId=f"{asking.user.name}-member",
+            ShareSessionEpoch=0,
+            MaxWaitMs=1000,
+            MinBytes=1,
+            MaxBytes=1 << 20,
+            MaxRecords=10,
+            BatchSize=10,
+            Topics=topics,
+        )
+        answers.append(answer)
+    return answers
+
+
+@case("ShareAcknowledge")
+def share_acknowledge(asking: Asking) -> Any:
+    return [
+        asking(
+            "ShareAcknowledge",
+            GroupId=asking.own(kind, "fetchers"),
+            MemberId="nobody",
+            ShareSessionEpoch=1,
+            Topics=[{"TopicId": asking.topic_id(ALLOWED), "Partitions": [{"PartitionIndex": 0}]}],
+        )
+        for kind in KINDS
+    ]
+
+
+def _subtopology(source: str, changelog: str | None = None) -> dict[str, Any]:
+    changelogs = [] if changelog is None else [{"Name": changelog, "Partitions": 0, "TopicConfigs": []}]
+    nothing = ("SourceTopicRegex", "RepartitionSinkTopics", "RepartitionSourceTopics", "CopartitionGroups")
+    return {
+        "SubtopologyId": "0",
+        "SourceTopics": [source],
+        "StateChangelogTopics": [{"ReplicationFactor": 0, **each} for each in changelogs],
+        **{name: [] for name in nothing},
+    }
+
+
+def _streams_member(*subtopologies: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "MemberId": "a-member-of-22-letters",
+        "MemberEpoch": 0,
+        "RebalanceTimeoutMs": 5000,
+        "ProcessId": "a-process",
+        "Topology": {"Epoch": 0, "Subtopologies": list(subtopologies)},
+        "ActiveTasks": [],
+        "StandbyTasks": [],
+        "WarmupTasks": [],
+    }
+
+
+@case("StreamsGroupHeartbeat")
+def streams_group_heartbeat(asking: Asking) -> Any:
+    """A topology with what a member may not describe is refused; internal topics are made as the member."""
+    answers = []
+    for kind in KINDS:
+        for name, source, changelog in (
+            ("one", ALLOWED, None),
+            ("none", FORBIDDEN, None),
+            ("missing", "forbidden-missing", None),
+            ("state", ALLOWED, asking.own("allowed", f"changelog-{kind}")),
+            ("refused", ALLOWED, asking.own("forbidden", f"changelog-{kind}")),
+        ):
+            group = asking.own(kind, f"streams-{name}")
+            member = _streams_member(_subtopology(source, changelog))
+            answer = asking("StreamsGroupHeartbeat", GroupId=group, **member)
+            told = {
+                "ErrorCode": answer["ErrorCode"],
+                "Status": [each["StatusCode"] for each in answer["Status"]],
+            }
+            told["Status"] = [code for code in told["Status"] if code != _ASSIGNMENT_DELAYED]
+            answers.append(told)
+            leaving = {"MemberId": member["MemberId"], "MemberEpoch": -1}
+            asking.as_admin("StreamsGroupHeartbeat", 0, GroupId=group, **leaving)
+    return answers
+
+
+@case("StreamsGroupDescribe")
+def streams_group_describe(asking: Asking) -> Any:
+    names = []
+    for kind in KINDS:
+        for source in KINDS:
+            name = asking.own(kind, f"streams-of-{source}")
+            member = _streams_member(_subtopology(source))
+            asking.as_admin("StreamsGroupHeartbeat", 0, GroupId=name, **member)
+            names.append(name)
+    answer = asking(
+        "StreamsGroupDescribe",
+        GroupIds=[*names, "allowed-no-group", "forbidden-no-group"],
+        IncludeAuthorizedOperations=True,
+    )
+    for group in answer["Groups"]:  # what heartbeats settle in their time
+        for member in group["Members"]:
+            member["Assignment"], member["TargetAssignment"] = None, None
+    return without(answer, "GroupEpoch", "AssignmentEpoch", "GroupState", "MemberEpoch", "ClientHost")
 
 
 # transactions

@@ -57,17 +57,20 @@ class ShareState(NamedTuple):
 
 
 class ShareStateChange(NamedTuple):
-    """The start offset from now on, and the runs that take the place of what was there."""
+    """The start offset when the change began, and the runs that take the place of what was there.
+
+    A change that was held up may come after others, with a start offset below theirs.
+    """
 
     start_offset: int
     runs: Sequence[Run] = ()
 
 
 def merged(state: ShareState, changes: Iterable[ShareStateChange]) -> ShareState:
-    """The state after these changes, in their order."""
+    """The state after these changes, in their order. Its start offset does not go back."""
     start_offset, runs = state.start_offset, list(state.runs)
     for change in changes:
-        start_offset = change.start_offset
+        start_offset = max(start_offset, change.start_offset)
         for run in change.runs:
             _overlay(runs, run)
     return ShareState(start_offset, tuple(_compact(runs, start_offset)))

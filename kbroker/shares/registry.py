@@ -1,0 +1,190 @@
+"""The share partitions in use: opened by the first fetch, dropped with the last session of their group.
+
+Invariants: what a share partition changes is stored in the order of its changes, and settled when the store
+has it; one that is closed stores nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kbroker.coordinators.shares.partition import Change, SharePartition
+from kbroker.coordinators.shares.state import UNDECIDED
+from kbroker.coordinators.shares.store import ShareKey
+from kbroker.pending import Pending, Steps, run, wait
+from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.shares.live import LiveShare
+from kbroker.shares.start_offset import start_offset
+
+if TYPE_CHECKING:
+    from kbroker.coordinators.shares.settings import SettingsFor
+    from kbroker.coordinators.shares.state import ShareState
+    from kbroker.coordinators.shares.states import ShareStates
+    from kbroker.coordinators.timers import Timers
+    from kbroker.requests.share_sessions import ShareSession, ShareSessions
+    from kbroker.storage.interface import Log
+
+logger = logging.getLogger("kbroker.shares")
+
+Changes = Sequence[tuple[LiveShare, Change | None]]
+
+
+class Shares:
+    def __init__(
+        self,
+        states: ShareStates,
+        settings: SettingsFor,
+        sessions: ShareSessions,
+        timers: Timers,
+        clock: Callable[[], int],
+    ) -> None:
+        self.settings = settings
+        self.sessions = sessions
+        self.clock = clock
+        self._states = states
+        self._timers = timers
+        self._groups: dict[str, dict[tuple[bytes, int], LiveShare]] = {}
+        self._opening: dict[ShareKey, Pending[LiveShare]] = {}
+        sessions.on_end = self._session_ended
+        states.on_replaced = self._replaced
+
+    # share partitions
+
+    def get(self, key: ShareKey) -> LiveShare | None:
+        partitions = self._groups.get(key.group_id)
+        return None if partitions is None else partitions.get(key[1:])
+
+    def open(self, key: ShareKey, log: Log) -> LiveShare | Pending[LiveShare]:
+        """The share partition; the first fetch of its group decides where it begins.
+
+        Raises ApiError if the group was never assigned it.
+        """
+        live = self.get(key)
+        if live is not None:
+            return live
+        opening = self._opening.get(key)
+        if opening is None:
+            state = self._states.get(key)
+            if state is None:
+                raise _not_initialized()
+            if state.start_offset != UNDECIDED:
+                return self._opened(key, state, log)
+            opening = run(self._decide(key, log))
+            if not opening.done:
+                self._opening[key] = opening
+                opening.then(lambda _: self._opened_or_not(key))
+        own: Pending[LiveShare] = Pending()  # one that stops waiting does not stop the others
+        opening.then(own.follow)
+        return own
+
+    def store(self, changes: Changes) -> Pending[None]:
+        """Store what share partitions have changed, in one write, and settle it."""
+        settling = [(live, change) for live, change in changes if change is not None]
+        written = {
+            live.key: change.state
+            for live, change in settling
+            if change.state is not None and not live.closed
+        }
+        for live, _ in settling:
+            live.writes += 1
+        stored = self._states.write(written) if written else Pending.resolved(None)
+        result: Pending[None] = Pending()
+
+        def settle(done: Pending[None]) -> None:
+            now_ms = self.clock()
+            for live, change in settling:
+                live.writes -= 1
+                live.partition.settle(change, stored=done.succeeded, now_ms=now_ms)
+                self.arm(live)
+                self._drop_if_unused(live)
+            result.follow(done)
+
+        stored.then(settle)
+        return result
+
+    def store_unwatched(self, changes: Changes) -> None:
+        """The same where nobody waits for it: what is not stored happens again."""
+
+        def done(stored: Pending[None]) -> None:
+            try:
+                stored.result()
+            except Exception as error:
+                logger.warning("what became of records of share groups is not stored: %s", error)
+
+        if any(change is not None for _, change in changes):
+            self.store(changes).then(done)
+
+    def arm(self, live: LiveShare) -> None:
+        """Its locks may end at other times than they did."""
+        if live.closed:
+            return
+        deadline_ms = live.partition.next_deadline()
+        if deadline_ms is None:
+            self._timers.cancel(live.key)
+        else:
+            self._timers.schedule(live.key, deadline_ms, lambda now_ms: self._expire(live, now_ms))
+
+    # internals
+
+    def _opened_or_not(self, key: ShareKey) -> None:
+        del self._opening[key]
+
+    def _decide(self, key: ShareKey, log: Log) -> Steps[LiveShare]:
+        offset = yield from start_offset(log, self.settings(key.group_id).auto_offset_reset, self.clock())
+        yield from wait(self._states.decide(key, offset))
+        state = self._states.get(key)
+        if state is None:  # deleted meanwhile
+            raise _not_initialized()
+        return self._opened(key, state, log)
+
+    def _opened(self, key: ShareKey, state: ShareState, log: Log) -> LiveShare:
+        partition = SharePartition(state, lambda: self.settings(key.group_id))
+        live = LiveShare(key, partition, log)
+        self._groups.setdefault(key.group_id, {})[key[1:]] = live
+        self._states.attach(key, partition.state)
+        self.arm(live)
+        return live
+
+    def _expire(self, live: LiveShare, now_ms: int) -> None:
+        if live.closed:
+            return
+        self.store_unwatched([(live, live.partition.expire(now_ms))])
+        self.arm(live)
+
+    def _session_ended(self, session: ShareSession) -> None:
+        now_ms = self.clock()
+        held = [self.get(ShareKey(session.group_id, *each)) for each in session.partitions]
+        self.store_unwatched(
+            [(live, live.partition.release(session.member_id, now_ms)) for live in held if live is not None]
+        )
+        for live in held:
+            if live is not None:
+                self.arm(live)
+        if not self.sessions.has_group(session.group_id):
+            for live in list(self._groups.get(session.group_id, {}).values()):
+                self._drop_if_unused(live)
+
+    def _drop_if_unused(self, live: LiveShare) -> None:
+        if not live.closed and not live.writes and not self.sessions.has_group(live.key.group_id):
+            self._states.detach(live.key)
+            self._close(live)
+
+    def _replaced(self, key: ShareKey) -> None:
+        live = self.get(key)
+        if live is not None:
+            self._close(live)
+
+    def _close(self, live: LiveShare) -> None:
+        live.closed = True
+        partitions = self._groups[live.key.group_id]
+        del partitions[live.key[1:]]
+        if not partitions:
+            del self._groups[live.key.group_id]
+        self._timers.cancel(live.key)
+        live.wake()
+
+
+def _not_initialized() -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The share group was never assigned this partition.")

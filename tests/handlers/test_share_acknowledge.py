@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import pytest
+
+from kbroker.catalog.errors import CatalogFull
+from kbroker.pending import Pending
+from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+from .conftest import NOW_MS
+from .share_members import (
+    ACCEPT,
+    GAP,
+    GROUP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    ShareMember,
+    acquired,
+    codes,
+    configure,
+    initialize,
+)
+
+UNKNOWN_ID = b"nobody knows me!"
+INVALID = ErrorCode.INVALID_REQUEST
+WRONG_STATE = ErrorCode.INVALID_RECORD_STATE
+
+
+@pytest.fixture(autouse=True)
+def topic(cluster):
+    topic = cluster.create("t", partitions=3)
+    initialize(cluster, topic)
+    cluster.produce("t", *[NOW_MS] * 10)
+    return topic
+
+
+@pytest.fixture
+def one(cluster, topic):
+    return ShareMember(cluster, topic, "one")
+
+
+@pytest.fixture
+def two(cluster, topic):
+    return ShareMember(cluster, topic, "two")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("type_", [GAP, ACCEPT, REJECT])
+def test_what_is_done_with_does_not_come_back(one, two, type_, version):
+    one.fetch(0)
+    answer = one.acknowledge({0: [(0, 9, [type_])]}, version=version)
+    assert codes(answer) == {0: ErrorCode.NONE}
+    assert answer.acquisition_lock_timeout_ms == (30_000 if version >= 2 else 0)
+    one.disconnect()
+    assert acquired(two.fetch(0)) == {0: []}
+
+
+def test_each_record_may_have_its_own_type(one, two):
+    one.fetch(0)
+    types = [ACCEPT, REJECT, RELEASE, GAP, ACCEPT, ACCEPT, RELEASE, RELEASE, ACCEPT, RELEASE]
+    one.acknowledge({0: [(0, 9, types)]})
+    assert acquired(two.fetch(0)) == {0: [(2, 2, 2), (6, 7, 2), (9, 9, 2)]}
+
+
+@pytest.mark.parametrize(
+    ("acks", "code"),
+    [
+        ([(5, 4, [ACCEPT])], INVALID),
+        ([(5, 9, [ACCEPT]), (0, 4, [ACCEPT])], INVALID),
+        ([(0, 9, [])], INVALID),
+        ([(0, 9, [ACCEPT] * 9)], INVALID),
+        ([(0, 9, [5])], INVALID),
+        ([(0, 9, [-1])], INVALID),
+        ([(0, 9, [RENEW])], INVALID),
+        ([(0, 4, [ACCEPT]), (5, 19, [ACCEPT])], INVALID),
+        ([(0, 5, [ACCEPT]), (5, 9, [ACCEPT])], WRONG_STATE),
+    ],
+)
+@pytest.mark.parametrize("with_fetch", [False, True])
+def test_what_is_wrong_changes_nothing(one, acks, code, with_fetch):
+    one.fetch(0)
+    if with_fetch:
+        assert codes(one.fetch(acks={0: acks})) == {0: (ErrorCode.NONE, code)}
+    else:
+        assert codes(one.acknowledge({0: acks})) == {0: code}
+    assert codes(one.acknowledge({0: [(0, 9, [ACCEPT])]})) == {0: ErrorCode.NONE}
+
+
+def test_only_who_holds_a_record_may_acknowledge_it(one, two):
+    one.fetch(0)
+    two.fetch(0)
+    assert codes(two.acknowledge({0: [(0, 9, [ACCEPT])]})) == {0: WRONG_STATE}
+
+
+def test_partitions_do_not_depend_on_each_other(one):
+    one.fetch(0, 1)
+    every = {0: [(0, 9, [ACCEPT])], 1: [(0, 9, [ACCEPT])], 2: [(0, 0, [ACCEPT])], 7: [(0, 0, [ACCEPT])]}
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes(one.acknowledge(every)) == {0: ErrorCode.NONE, 1: WRONG_STATE, 2: unknown, 7: unknown}
+
+
+def test_an_unknown_topic_id_is_an_error_of_its_partitions(one):
+    one.fetch(0)
+    answer = one.acknowledge({0: [(0, 9, [ACCEPT])]}, topic_id=UNKNOWN_ID)
+    assert codes(answer) == {0: ErrorCode.UNKNOWN_TOPIC_ID}
+
+
+def test_a_renewed_lock_lasts_longer(cluster, one, two):
+    one.fetch(0)
+    cluster.now_ms += 20_000
+    assert codes(one.acknowledge({0: [(0, 4, [RENEW])]}, is_renew_ack=True)) == {0: ErrorCode.NONE}
+    cluster.now_ms += 15_000
+    cluster.broker.time_jumped()
+    assert acquired(two.fetch(0)) == {0: [(5, 9, 2)]}
+
+
+def test_renewal_can_be_forbidden(cluster, one):
+    configure(cluster, share_renew_acknowledge_enable="false")
+    one.fetch(0)
+    assert codes(one.acknowledge({0: [(0, 4, [RENEW])]}, is_renew_ack=True)) == {0: WRONG_STATE}
+
+
+def test_nothing_is_answered_before_it_is_stored(cluster, one, monkeypatch):
+    one.fetch(0)
+    stored: Pending[None] = Pending()
+    monkeypatch.setattr(cluster.broker.share_states, "write", lambda changes: stored)
+    answer = one.acknowledge({0: [(0, 9, [ACCEPT])]})
+    assert isinstance(answer, Pending)
+    stored.resolve(None)
+    assert codes(answer.result()) == {0: ErrorCode.NONE}
+
+
+def test_what_cannot_be_stored_has_not_happened(cluster, one, monkeypatch):
+    one.fetch(0)
+    failed: Pending[None] = Pending()
+    failed.fail(CatalogFull("no room"))
+    with monkeypatch.context() as full:
+        full.setattr(cluster.broker.share_states, "write", lambda changes: failed)
+        answer = one.acknowledge({0: [(0, 9, [ACCEPT])]})
+        assert codes(answer) == {0: ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert codes(one.acknowledge({0: [(0, 9, [ACCEPT])]})) == {0: ErrorCode.NONE}
+
+
+def test_partitions_of_one_request_are_stored_in_one_write(cluster, one, monkeypatch):
+    cluster.produce("t", NOW_MS, partition=1)
+    one.fetch(0, 1)
+    writes = []
+    write = cluster.broker.share_states.write
+    monkeypatch.setattr(
+        cluster.broker.share_states, "write", lambda changes: (writes.append(len(changes)), write(changes))[1]
+    )
+    one.acknowledge({0: [(0, 9, [ACCEPT])], 1: [(0, 0, [ACCEPT])]})
+    assert writes == [2]
+
+
+def test_many_acknowledgements_take_turns_with_others(cluster, topic, one):
+    for _ in range(299):
+        cluster.produce("t", *[NOW_MS] * 10)
+    configure(cluster, share_partition_max_record_locks="4000")
+    one.fetch(0, max_records=4000)
+    answer = one.acknowledge({0: [(0, 2999, [ACCEPT] * 3000)], 1: [(0, 0, [])]})
+    assert codes(answer) == {0: ErrorCode.NONE, 1: INVALID}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (0, ErrorCode.INVALID_SHARE_SESSION_EPOCH),
+        (1, ErrorCode.SHARE_SESSION_NOT_FOUND),
+        (-1, ErrorCode.SHARE_SESSION_NOT_FOUND),
+    ],
+)
+def test_only_a_fetch_opens_a_session(one, epoch, code):
+    assert one.acknowledge({0: [(0, 9, [ACCEPT])]}, epoch=epoch).error_code == code
+
+
+@pytest.mark.parametrize("field", ["group_id", "member_id"])
+def test_a_group_and_a_member_are_needed(one, field):
+    assert one.acknowledge(**{field: None}).error_code == INVALID
+
+
+def test_share_groups_can_be_switched_off(cluster, one):
+    cluster.broker.features._levels["share.version"] = 0
+    assert one.acknowledge().error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_what_is_acknowledged_does_not_come_back_after_a_restart(cluster, topic, one, settings):
+    cluster.send(ShareGroupHeartbeatRequest(GROUP, "one", 0, None, ["t"]), 1)
+    one.fetch(0)
+    one.acknowledge({0: [(0, 3, [ACCEPT]), (4, 5, [RELEASE])]})
+    cluster.broker = cluster.start(settings)
+    assert acquired(ShareMember(cluster, topic, "two").fetch(0)) == {0: [(4, 5, 2), (6, 9, 1)]}

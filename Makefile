@@ -76,13 +76,14 @@ bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 	$(BIN)/python -m benchmarks.growth --save docs/benchmarks
 	$(BIN)/python -m docs.performance
 
-torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, again and again, and count what was acknowledged
+torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong passwords, again and again, and count what was acknowledged
 	$(BIN)/python -m tests.torture.kill_cycles --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.transaction_history --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.corruption --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.descriptor_shortage --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.full_disk --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.share_consumers --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.failed_logins --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -12,16 +12,16 @@ from kbroker.protocol.messages.produce import PartitionProduceData, ProduceReque
 from kbroker.protocol.records import Record, build_batch
 
 _VERSION = 9
-_WINDOW = 5  # requests on the way, as Kafka's producers have
+WINDOW = 5  # requests on the way, as Kafka's producers have
 
 
-def produce_frame(topic: str, partition: int, batch_bytes: int) -> bytes:
+def produce_frame(topic: str, partition: int, batch_bytes: int, acks: int = 1) -> bytes:
     """A Produce request with one batch of about this size."""
     value = bytes(1024 if batch_bytes > 1200 else max(1, batch_bytes - 100))
     records = [Record(int(time.time() * 1000), None, value)] * max(1, batch_bytes // (len(value) + 10))
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
     request = ProduceRequest(
-        acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
+        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=[data])]
     )
     header = RequestHeader(request_api_key=0, request_api_version=_VERSION, correlation_id=1, client_id="raw")
     body = encode_bytes(header, request_header_version(0, _VERSION)) + encode_bytes(request, _VERSION)
@@ -35,7 +35,7 @@ def pump(address: tuple[str, int], frames: list[bytes], count: int) -> float:
         begin = time.perf_counter()
         sent = received = 0
         while received < count:
-            while sent < count and sent - received < _WINDOW:
+            while sent < count and sent - received < WINDOW:
                 connection.sendall(frames[sent % len(frames)])
                 sent += 1
             (size,) = struct.unpack(">i", take(connection, 4))

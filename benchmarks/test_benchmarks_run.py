@@ -21,10 +21,17 @@ TINY: dict[str, tuple[str, ...]] = {
     ),
     "benchmarks.growth": ("--scale", "0.002"),
     "benchmarks.compaction": ("2",),
+    "benchmarks.share_store": ("--scale", "0.01"),
     "benchmarks.storage": ("--scale", "0.002"),
     "benchmarks.wire_proxy": ("--scale", "0.01"),
     "benchmarks.acls": ("--scale", "0.01"),
+    "benchmarks.share_states": ("--scale", "0.01"),
 }
+# Brokers of their own, which take their time to start.
+SECURED = (
+    *("--rounds", "1", "--scale", "0.002"),
+    *("--only", "security: TLS, handshakes", "--only", "security: SCRAM and ACLs, small"),
+)
 # Used by others, not run by themselves.
 PARTS = {"benchmarks.raw", "benchmarks.fetch_old", "benchmarks.bare_copy"}
 # Two brokers and a Spark of their own: minutes even at a tiny size.
@@ -32,11 +39,11 @@ BY_HAND = {"benchmarks.spark"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", TINY)
-def test_it_runs(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("module", "arguments"), [*TINY.items(), ("benchmarks.compare", SECURED)])
+def test_it_runs(module: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
     save = ("--save", str(tmp_path)) if module in ("benchmarks.compare", "benchmarks.growth") else ()
     done = subprocess.run(
-        [sys.executable, "-m", module, *TINY[module], *save],
+        [sys.executable, "-m", module, *arguments, *save],
         cwd=HERE.parent,
         capture_output=True,
         text=True,

@@ -86,8 +86,10 @@ def tables() -> str:
     compared = json.loads((MEASURED / "compare.json").read_text())
     grown = json.loads((MEASURED / "growth.json").read_text())
     return (
-        f"\n## Beside Apache Kafka\n\n{_facts(compared['facts'])}\n\n{report.table(compared['samples'])}\n"
+        f"\n## Beside Apache Kafka\n\n{_facts(compared['facts'])}{_later(compared.get('later', {}))}\n\n"
+        f"{report.table(compared['samples'])}\n"
         "![how many times better](benchmarks/compare.svg)\n\n"
+        f"### What security costs\n\n{_security(compared['samples'])}\n"
         f"## How cost grows\n\n{_growth(grown)}\n"
     )
 
@@ -100,6 +102,30 @@ def _facts(facts: dict[str, str]) -> str:
         "Two numbers with a slash: kbroker / Apache Kafka. ✗ marks where kbroker is behind. Every sample: "
         "[compare.json](benchmarks/compare.json)."
     )
+
+
+def _later(later: dict[str, dict[str, str]]) -> str:
+    """Which rows are of other runs, by the first word of their names."""
+    runs: dict[str, dict[str, None]] = {}
+    for row, facts in later.items():
+        runs.setdefault(row.split(":")[0], {})[f"{facts['date']}, commit {facts['commit']}"] = None
+    return "".join(f" Rows of *{kind}*: measured later, {' and '.join(when)}." for kind, when in runs.items())
+
+
+def _security(samples: report.Samples) -> str:
+    """A column for each way to the broker; kbroker / Apache Kafka."""
+    ways: list[str] = []
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for line in report.lines(samples):
+        kind, _, name = line.row.partition(": ")
+        if kind == "security":
+            way, _, load = name.partition(", ")
+            ways += [] if way in ways else [way]
+            both = f"{report.short(line.kbroker)} / {report.short(line.kafka)}"
+            found.setdefault((load, line.unit), {})[way] = both
+    out = [_row(["load", "measured", *ways]), _row(["---"] * (2 + len(ways)))]
+    out += [_row([load, unit, *(each.get(way, "") for way in ways)]) for (load, unit), each in found.items()]
+    return "\n".join(out) + "\n"
 
 
 def _growth(series: dict[str, dict[str, dict[str, float]]]) -> str:

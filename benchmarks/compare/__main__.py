@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,13 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.compare import group_loads, java_loads, report, transaction_rows
+from benchmarks.compare import group_loads, report, security_rows, transaction_rows
 from benchmarks.compare.brokers import BenchKafka, BenchKbroker, Broker, Usage, compile_kbroker
-from benchmarks.compare.measures import Numbers, Row, new_topic, remove_topics
+from benchmarks.compare.measures import Numbers, Row, remove_topics, warm_up
 from benchmarks.compare.rows import ROWS
+from benchmarks.compare.saved import Saved
 from compat.harness import jars
-
-ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
@@ -37,7 +31,12 @@ def main() -> int:
     parser.add_argument(
         "--against", metavar="DIR", type=Path, help="a checkout of another kbroker, in place of Apache Kafka"
     )
-    parser.add_argument("--save", metavar="DIR", type=Path, help="write compare.json and compare.svg there")
+    parser.add_argument(
+        "--save",
+        metavar="DIR",
+        type=Path,
+        help="write compare.json and compare.svg there; with --only, other rows that are there stay",
+    )
     parser.add_argument("--resume", action="store_true", help="measure only what compare.json there lacks")
     given = parser.parse_args()
     if given.resume and given.save is None:
@@ -49,9 +48,12 @@ def main() -> int:
     compile_kbroker()
     if given.against is not None:
         compile_kbroker(given.against)
-    samples = _measured_before(given.save, given.rounds, given.scale) if given.resume else {}
+    keeps = given.save if given.resume or given.only else None
+    saved = Saved.of(keeps, given.rounds, given.scale)
+    samples: report.Samples = dict(saved.samples) if given.resume else {}
     rows = [row for row in rows if row.name not in samples]
-    with _brokers(given.scale, given.against) as brokers, _progress() as progress:
+    shared = any(not row.own_broker for row in rows)
+    with _brokers(given.scale, given.against, warm=shared) as brokers, _progress() as progress:
         task = progress.add_task("", total=len(rows) * given.rounds * len(brokers))
         for row in rows:
             samples[row.name] = {}
@@ -60,32 +62,25 @@ def main() -> int:
                 progress.update(task, advance=name != report.LIMIT, description=f"{row.name}: {name}")
             progress.console.print(_said(row.name, samples[row.name]), markup=False, highlight=False)
             if given.save is not None:
-                _save(samples, given.rounds, given.scale, given.save)
+                saved.add(row.name, samples[row.name])
+                saved.write(given.save)
     print("\n" + report.table(samples))
     return 0
 
 
 @contextmanager
-def _brokers(scale: float, against: Path | None) -> Iterator[list[Broker]]:
+def _brokers(scale: float, against: Path | None, *, warm: bool) -> Iterator[list[Broker]]:
     with ExitStack() as stack:
         peer = BenchKafka() if against is None else BenchKbroker(against)
         brokers: list[Broker] = [BenchKbroker(), peer]
         for broker in brokers:
             stack.enter_context(broker)
-            group_loads.wait_for_coordinator(broker)
-            transaction_rows.wait_for_coordinator(broker)
-            _warm_up(broker, scale)
+            if warm:
+                group_loads.wait_for_coordinator(broker)
+                transaction_rows.wait_for_coordinator(broker)
+                warm_up(broker, scale)
+        stack.callback(security_rows.stop_brokers)
         yield brokers
-
-
-def _warm_up(broker: Broker, scale: float) -> None:
-    """What a JVM has not yet compiled makes it look several times dearer than it is."""
-    records = max(1000, int(500_000 * scale))
-    for _ in range(2):
-        topic = new_topic(broker)
-        java_loads.produce(broker, topic, records, 1024)
-        java_loads.consume(broker, topic, records, f"group-{topic}")
-    remove_topics(broker)
 
 
 def _progress() -> Progress:
@@ -122,40 +117,6 @@ def _said(name: str, by_broker: dict[str, list[Numbers]]) -> str:
             ),
         ]
     )
-
-
-def _measured_before(directory: Path, rounds: int, scale: float) -> report.Samples:
-    """The rows of an earlier run of the same size."""
-    path = directory / "compare.json"
-    if not path.exists():
-        return {}
-    before = json.loads(path.read_text())
-    if (before["facts"]["rounds"], before["facts"]["scale"]) != (str(rounds), str(scale)):
-        sys.exit(f"{path} was measured with other --rounds or --scale")
-    measured: report.Samples = before["samples"]
-    return measured
-
-
-def _save(samples: report.Samples, rounds: int, scale: float, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    samples = {row.name: samples[row.name] for row in ROWS if row.name in samples}
-    report.save_json(samples, _facts(rounds, scale), directory / "compare.json")
-    (directory / "compare.svg").write_text(report.chart(samples))
-
-
-def _facts(rounds: int, scale: float) -> dict[str, str]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {
-        "python": platform.python_version(),
-        "cores": str(os.cpu_count()),
-        "kernel": platform.release(),
-        "commit": commit,
-        "rounds": str(rounds),
-        "scale": str(scale),
-        "date": time.strftime("%Y-%m-%d"),
-    }
 
 
 if __name__ == "__main__":

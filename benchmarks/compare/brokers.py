@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -29,9 +30,19 @@ _DEFAULTS = {
 }
 
 
-class BenchKafka(RealKafka):
-    def __init__(self) -> None:
-        super().__init__(_DEFAULTS | _BOTH, heap_mb=1024)
+class Clients:
+    """What clients are told beside a broker's address; nothing where it is open to everybody."""
+
+    properties_file = ""  # for Kafka's tools
+    librdkafka_configs: Mapping[str, str] = {}
+
+
+class BenchKafka(RealKafka, Clients):
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__({**_DEFAULTS, **_BOTH, **(settings or {})}, heap_mb=1024)
+
+    def another(self, settings: Mapping[str, str] | None = None) -> BenchKafka:
+        return BenchKafka(settings)
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         options = _SERVER_OPTIONS if main_class == "kafka.Kafka" else java.QUICK_START
@@ -52,12 +63,15 @@ class BenchKafka(RealKafka):
         super().start_again(seconds=seconds, pause=pause)
 
 
-class BenchKbroker(KBrokerProcess):
-    def __init__(self, checkout: Path | None = None) -> None:
+class BenchKbroker(KBrokerProcess, Clients):
+    def __init__(self, checkout: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
         """``checkout``: of another version, in place of Apache Kafka."""
-        super().__init__(_BOTH, checkout=checkout)
+        super().__init__({**_BOTH, **(settings or {})}, checkout=checkout)
         if checkout is not None:
             self.name = f"kbroker in {checkout.name}"
+
+    def another(self, settings: Mapping[str, str] | None = None) -> BenchKbroker:
+        return BenchKbroker(self.checkout, settings)
 
     def stop_process(self) -> None:
         self.stop()

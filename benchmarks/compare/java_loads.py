@@ -35,10 +35,12 @@ def run_tool(main_class: str, *arguments: str, timeout: float = 600) -> str:
 
 
 class Address(Protocol):
-    """What a load needs of a broker; one that speaks TLS also has a `client_file`."""
+    """What a load needs of a broker."""
 
     @property
     def bootstrap(self) -> str: ...
+    @property
+    def properties_file(self) -> str: ...
 
 
 def produce(
@@ -58,8 +60,7 @@ def produce(
 
 
 def _secured(broker: Address) -> tuple[str, ...]:
-    file = getattr(broker, "client_file", "")
-    return ("--command-config", file) if file else ()
+    return ("--command-config", broker.properties_file) if broker.properties_file else ()
 
 
 def consume(broker: Address, topic: str, records: int, group: str) -> float:

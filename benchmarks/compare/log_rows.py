@@ -16,11 +16,11 @@ _MIB = 2**20
 _CONSUMED_RECORDS = 2_000_000
 _GIB_RECORDS = 2**20  # of 1 KiB each
 _BATCH_BYTES = 16_384  # what a producer of Java's sends by default
-_LARGE_BATCHES = {"batch_size": "65536", "linger_ms": "5"}
+LARGE_BATCHES = {"batch_size": "65536", "linger_ms": "5"}
 _NEVER = str(2**63 - 1)
 
 
-def _producer_perf(
+def producer_perf(
     name: str, size: int, volume_mb: int = 512, *, flush_ms: str | None = None, **configs: str
 ) -> Row:
     def run(broker: Broker, scale: float) -> Numbers:
@@ -50,12 +50,12 @@ def _client_producer(produce: Callable[[Broker, str, int, int], float], size: in
     return run
 
 
-def _consumer_perf(
+def consumer_perf(
     records: int = _CONSUMED_RECORDS,
     *,
     cold: bool = False,
     partitions: int = 1,
-    batches: dict[str, str] = _LARGE_BATCHES,
+    batches: dict[str, str] = LARGE_BATCHES,
     restarted: bool = False,
     consumers: int = 1,
 ) -> Load:
@@ -139,30 +139,30 @@ def _fsync(broker: Broker, scale: float) -> Numbers:
 _read_limit = limits.consumed(_CONSUMED_RECORDS * 1024)
 
 ROWS: tuple[Row, ...] = (
-    _producer_perf("100 B", 100, 100),
-    _producer_perf("100 B, 64 KiB batches", 100, 100, **_LARGE_BATCHES),
-    _producer_perf("1 KiB", 1024),
-    _producer_perf("1 KiB, 64 KiB batches", 1024, **_LARGE_BATCHES),
-    _producer_perf(
-        "1 KiB, 64 KiB batches, written to disk by the system", 1024, flush_ms=_NEVER, **_LARGE_BATCHES
+    producer_perf("100 B", 100, 100),
+    producer_perf("100 B, 64 KiB batches", 100, 100, **LARGE_BATCHES),
+    producer_perf("1 KiB", 1024),
+    producer_perf("1 KiB, 64 KiB batches", 1024, **LARGE_BATCHES),
+    producer_perf(
+        "1 KiB, 64 KiB batches, written to disk by the system", 1024, flush_ms=_NEVER, **LARGE_BATCHES
     ),
-    _producer_perf("10 KiB", 10_240),
-    _producer_perf("10 KiB, 64 KiB batches", 10_240, **_LARGE_BATCHES),
-    _producer_perf("1 KiB, acks=1", 1024, acks="1"),
-    _producer_perf("1 KiB, lz4", 1024, compression_type="lz4"),
-    _producer_perf("1 KiB, lz4, 64 KiB batches", 1024, compression_type="lz4", **_LARGE_BATCHES),
-    _producer_perf("1 KiB, zstd", 1024, compression_type="zstd"),
+    producer_perf("10 KiB", 10_240),
+    producer_perf("10 KiB, 64 KiB batches", 10_240, **LARGE_BATCHES),
+    producer_perf("1 KiB, acks=1", 1024, acks="1"),
+    producer_perf("1 KiB, lz4", 1024, compression_type="lz4"),
+    producer_perf("1 KiB, lz4, 64 KiB batches", 1024, compression_type="lz4", **LARGE_BATCHES),
+    producer_perf("1 KiB, zstd", 1024, compression_type="zstd"),
     Row("librdkafka producer 1 KiB", _client_producer(python_loads.produce_librdkafka, 1024, 600_000)),
     Row("kafka-python producer 1 KiB", _client_producer(python_loads.produce_kafka_python, 1024, 60_000)),
-    Row("consumer-perf 1 KiB from the start", _consumer_perf(), _read_limit),
-    Row("consumer-perf 1 KiB from the start, cold", _consumer_perf(cold=True), _read_limit),
-    Row("consumer-perf 1 KiB, 16 KiB batches", _consumer_perf(_GIB_RECORDS, batches={})),
-    Row("consumer-perf 1 KiB, 32 partitions", _consumer_perf(_GIB_RECORDS, partitions=32)),
+    Row("consumer-perf 1 KiB from the start", consumer_perf(), _read_limit),
+    Row("consumer-perf 1 KiB from the start, cold", consumer_perf(cold=True), _read_limit),
+    Row("consumer-perf 1 KiB, 16 KiB batches", consumer_perf(_GIB_RECORDS, batches={})),
+    Row("consumer-perf 1 KiB, 32 partitions", consumer_perf(_GIB_RECORDS, partitions=32)),
     Row(
         "consumer-perf 1 KiB, 16 KiB batches, 32 partitions, restarted",
-        _consumer_perf(_GIB_RECORDS, partitions=32, batches={}, restarted=True),
+        consumer_perf(_GIB_RECORDS, partitions=32, batches={}, restarted=True),
     ),
-    Row("consumer-perf 1 KiB, 3 consumers at once", _consumer_perf(_GIB_RECORDS, consumers=3)),
+    Row("consumer-perf 1 KiB, 3 consumers at once", consumer_perf(_GIB_RECORDS, consumers=3)),
     Row("1 producer, 1 consumer at the tail", _tail(1)),
     Row("1 producer, 3 consumers", _tail(3)),
     Row("latency at 1,000/s", _latency(1000)),

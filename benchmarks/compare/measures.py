@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks.compare import python_loads
+from benchmarks.compare import java_loads, python_loads
 from benchmarks.compare.brokers import Broker
 from compat.harness.waiting import eventually
 
@@ -22,12 +22,14 @@ class Row(NamedTuple):
     """A load that runs once on one broker and returns its numbers.
 
     The second argument shrinks it: CI runs rows at a tiny size, to see that they run. ``limit`` does the same
-    with a bare copy between socket and file in the broker's place.
+    with a bare copy between socket and file in the broker's place. With ``own_broker`` it starts brokers like
+    the one that it gets, and leaves that alone.
     """
 
     name: str
     run: Load
     limit: Callable[[float], Numbers] | None = None
+    own_broker: bool = False
 
 
 UNITS: dict[str, tuple[str, bool]] = {
@@ -58,6 +60,12 @@ UNITS: dict[str, tuple[str, bool]] = {
     "acknowledge_p99_ms": ("acknowledge p99 ms", False),
     "heartbeats_per_s": ("heartbeats/s", True),
     "cpu_us_per_heartbeat": ("broker CPU µs/heartbeat", False),
+    "requests_per_s": ("requests/s", True),
+    "cpu_us_per_request": ("broker CPU µs/request", False),
+    "logins_per_s": ("logins/s", True),
+    "cpu_us_per_login": ("broker CPU µs/login", False),
+    "handshakes_per_s": ("handshakes/s", True),
+    "cpu_us_per_handshake": ("broker CPU µs/handshake", False),
 }
 
 
@@ -76,3 +84,13 @@ def remove_topics(broker: Broker) -> None:
         eventually(
             lambda: not any(path.name.startswith("bench-") for path in broker.data.iterdir()), seconds=60
         )
+
+
+def warm_up(broker: Broker, scale: float) -> None:
+    """What a JVM has not yet compiled makes it look several times dearer than it is."""
+    records = max(1000, int(500_000 * scale))
+    for _ in range(2):
+        topic = new_topic(broker)
+        java_loads.produce(broker, topic, records, 1024)
+        java_loads.consume(broker, topic, records, f"group-{topic}")
+    remove_topics(broker)

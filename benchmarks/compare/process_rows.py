@@ -27,12 +27,12 @@ def _restart(broker: Broker) -> float:
 
 def _start(broker: Broker, scale: float) -> Numbers:
     """A broker of the same kind whose directory is set up (Kafka's is formatted), idle afterwards."""
-    with type(broker)() as fresh:
+    with broker.another() as fresh:
         return {"start_s": _restart(fresh), "rss_anon_mb": _rss_anon_mb(fresh)}
 
 
 def _memory_after_load(broker: Broker, scale: float) -> Numbers:
-    with type(broker)() as fresh:
+    with broker.another() as fresh:
         java_loads.produce(fresh, new_topic(fresh), max(1000, int(500_000 * scale)), 1024)
         return {"rss_anon_mb": _rss_anon_mb(fresh)}
 
@@ -45,7 +45,7 @@ def _connections(broker: Broker, scale: float) -> Numbers:
         meter = Meter(broker)
         result = java_loads.produce(broker, topic, records, 1024)
         cpu = meter.cpu_seconds
-    with type(broker)() as fresh, _open_connections(fresh, count):
+    with broker.another() as fresh, _open_connections(fresh, count):
         memory = _rss_anon_mb(fresh)  # of a heap that has seen nothing else
     return {
         "records_per_s": result.records_per_second,
@@ -67,7 +67,7 @@ def _open_connections(broker: Broker, count: int) -> Iterator[None]:
 def _many_partitions(broker: Broker, scale: float) -> Numbers:
     """10 topics of 1,000 partitions on a broker of their own: made, loaded, restarted."""
     per_topic = max(10, int(1000 * scale))
-    with type(broker)() as fresh:
+    with broker.another() as fresh:
         begin = time.perf_counter()
         topics = [new_topic(fresh, per_topic) for _ in range(10)]
         create = time.perf_counter() - begin

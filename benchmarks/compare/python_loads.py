@@ -15,28 +15,36 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.compare.brokers import Broker
 from benchmarks.raw import take
 
-_QUIET = {"log_level": 0}
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
+def _configs(broker: Broker) -> dict[str, str | int | bool]:
+    return {"bootstrap.servers": broker.bootstrap, "log_level": 0, **broker.librdkafka_configs}
+
+
 def create_topic(broker: Broker, topic: str, partitions: int = 1, **configs: str) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    admin = AdminClient(_configs(broker))
     config = {name.replace("_", "."): value for name, value in configs.items()}
     created = admin.create_topics([NewTopic(topic, partitions, 1, config=config)], operation_timeout=60)
     created[topic].result(120)
 
 
 def delete_topics(broker: Broker, topics: list[str]) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, **_QUIET})
+    admin = AdminClient(_configs(broker))
     for deleted in admin.delete_topics(topics, operation_timeout=60).values():
         deleted.result(120)
 
 
+def end_offset(broker: Broker, topic: str) -> int:
+    consumer = Consumer(_configs(broker) | {"group.id": "group-of-nobody"})
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)
+    consumer.close()
+    return end
+
+
 def produce_librdkafka(broker: Broker, topic: str, records: int, size: int) -> float:
     """Records per second with librdkafka's defaults."""
-    producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 1_000_000, **_QUIET}
-    )
+    producer = Producer(_configs(broker) | {"queue.buffering.max.messages": 1_000_000})
     value = bytes(size)
     begin = time.perf_counter()
     for number in range(records):
@@ -77,7 +85,7 @@ def latency(broker: Broker, topic: str, rate: int, seconds: float, size: int = 1
     reader.start()
     if not ready.wait(60):
         raise RuntimeError("the consumer got no assignment")
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "acks": "all", **_QUIET})
+    producer = Producer(_configs(broker) | {"linger.ms": 0, "acks": "all"})
     count = int(rate * seconds)
     begin = time.perf_counter() + 0.1
     padding = bytes(max(0, size - 8))
@@ -112,13 +120,7 @@ def _receive(
     broker: Broker, topic: str, received: list[float], stop: threading.Event, ready: threading.Event
 ) -> None:
     consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "latency",
-            "fetch.wait.max.ms": 500,
-            "enable.auto.commit": False,
-            **_QUIET,
-        }
+        _configs(broker) | {"group.id": "latency", "fetch.wait.max.ms": 500, "enable.auto.commit": False}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     ready.set()

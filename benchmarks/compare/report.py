@@ -1,12 +1,10 @@
-"""What was measured, as JSON, as a table and as a chart."""
+"""What was measured, as a table and as a chart."""
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.compare.measures import UNITS, Numbers
@@ -113,10 +111,6 @@ def short(value: float) -> str:
     if value >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"
-
-
-def save_json(samples: Samples, facts: dict[str, str], path: Path) -> None:
-    path.write_text(json.dumps({"facts": facts, "samples": samples}, indent=1) + "\n")
 
 
 def chart(samples: Samples) -> str:

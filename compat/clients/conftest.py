@@ -22,7 +22,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """On the brokers that KBROKER_COMPAT selects."""
-    for name in ("tls_server", "mutual_tls_server"):
+    for name in ("tls_server", "mutual_tls_server", "one_version_tls_server"):
         if name in metafunc.fixturenames:
             brokers = [
                 pytest.param(each, marks=pytest.mark.java if each == APACHE else ())
@@ -57,6 +57,22 @@ def tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> It
 def mutual_tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[TlsServer]:
     """Lets those in that show a certificate."""
     with _started(request.param, store_settings(certificates, "required")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["TLSv1.2", "TLSv1.3"])
+def tls_version(request: pytest.FixtureRequest) -> str:
+    version: str = request.param
+    return version
+
+
+@pytest.fixture(scope="module")
+def one_version_tls_server(
+    request: pytest.FixtureRequest, certificates: Certificates, tls_version: str
+) -> Iterator[TlsServer]:
+    """Speaks `tls_version` alone, for clients that cannot be told to."""
+    settings = store_settings(certificates) | {"ssl.enabled.protocols": tls_version}
+    with _started(request.param, settings) as server:
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
@@ -77,6 +78,12 @@ def upsertion(name: str, password: str, mechanism: int = 1, iterations: int = 40
         "Salt": salt,
         "SaltedPassword": hashed,
     }
+
+
+@functools.lru_cache
+def salted_password(kind: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Once: it takes the client longer than all else of a login."""
+    return hashlib.pbkdf2_hmac(kind, password.encode(), salt, iterations)
 
 
 class SaslServer(NamedTuple):
@@ -155,7 +162,7 @@ class Client:
         parts = dict(part.split("=", 1) for part in said.split(","))
         kind = HASHES[mechanism]
         salt = base64.b64decode(parts["s"])
-        salted = hashlib.pbkdf2_hmac(kind, password.encode(), salt, int(parts["i"]))
+        salted = salted_password(kind, password, salt, int(parts["i"]))
         key = hmac.digest(salted, b"Client Key", kind)
         unproved = f"c={base64.b64encode(header.encode()).decode()},r={before_nonce}{parts['r']}"
         stored = hashlib.new(kind, key).digest()

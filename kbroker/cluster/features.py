@@ -40,6 +40,7 @@ SUPPORTED: tuple[Feature, ...] = tuple(
         METADATA_VERSION,
         Feature("transaction.version", 0, TRANSACTION_VERSION),
         Feature("group.version", 0, 1),
+        Feature("streams.version", 0, 1),
         Feature("eligible.leader.replicas.version", 0, 1),
         Feature("share.version", 0, 1),
     )

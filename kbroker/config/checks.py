@@ -119,11 +119,8 @@ def check_group(settings: Settings, name: str, configs: Mapping[str, str]) -> No
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "A group needs a name.")
     for each in configs:
-        definition = GROUP_CONFIGS.get(each)
-        if definition is None:
+        if each not in GROUP_CONFIGS:
             raise InvalidConfig(f"{each}: groups have no such config")
-        if not definition.applies:
-            raise InvalidConfig(f"{each}: this broker has no {each.partition('.')[0]} groups")
     values = settings.group_values(configs)
     for each in configs:
         _check_bounds(settings, each, values[each])

@@ -48,10 +48,6 @@ Each topic may set these for itself (`kafka-topics.sh --create --config …`, `k
 topics`). What it does not set comes from the broker setting in the last column.
 """
 
-_GROUPS = """\
-Those of share groups and streams groups are refused: there are no such groups yet.
-"""
-
 _LOGGERS = f"""\
 Every logger of the process, by its name, and `root` ({", ".join(LEVELS)}). Levels end with the process:
 `kafka-configs.sh --entity-type broker-loggers --entity-name 1 --alter --add-config root=DEBUG`.
@@ -88,7 +84,7 @@ def _sections() -> Iterator[str]:
         ("config", "type", "default", "values", "meaning", "broker setting"),
         ((*_cells(each), _names(each.synonyms)) for each in _honoured(TOPIC_CONFIGS.values())),
     )
-    yield f"\n## Groups\n\n{_GROUPS}"
+    yield "\n## Groups\n"
     yield from _table(
         ("config", "type", "default", "values", "meaning", "broker setting"),
         ((*_cells(each), _names(each.synonyms)) for each in _honoured(GROUP_CONFIGS.values())),

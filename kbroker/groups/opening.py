@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.config.settings import Settings
     from kbroker.coordinators.groups.share.groups import ShareGroups
+    from kbroker.coordinators.groups.streams.groups import StreamsGroups
     from kbroker.topics.registry import Topic, Topics
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ def open_groups(broker: Broker) -> GroupCoordinator:
         ),
         GroupValues(broker, consumer_group_settings).of,
         lambda coordinator: _open_share_groups(broker, coordinator),
+        lambda coordinator: _open_streams_groups(broker, coordinator),
     )
     deadlines = Deadlines(broker.scheduler, broker.clock, coordinator.tick, coordinator.next_deadline)
     broker.deadlines.append(deadlines)
@@ -72,6 +74,14 @@ def _open_share_groups(broker: Broker, coordinator: GroupCoordinator) -> ShareGr
 
     settings = GroupValues(broker, share_group_settings)
     return ShareGroups(coordinator.environment, coordinator, lambda: broker.share_states, settings.of)
+
+
+def _open_streams_groups(broker: Broker, coordinator: GroupCoordinator) -> StreamsGroups:
+    from kbroker.coordinators.groups.streams.groups import StreamsGroups
+    from kbroker.groups.streams_settings import streams_group_settings
+
+    settings = GroupValues(broker, streams_group_settings)
+    return StreamsGroups(coordinator.environment, coordinator, settings.of)
 
 
 def _topic_changed(coordinator: GroupCoordinator, topic: Topic, exists: bool) -> None:

@@ -178,14 +178,23 @@ class Connection(asyncio.BufferedProtocol):
         if not self._session.authenticated:  # the listener asks for a login, and a certificate is none
             return
         self._session.principal = principal
+        if principal != ANONYMOUS:
+            self._tell_login(principal, "success")
+
+    def not_secured(self, reason: str) -> None:
+        """By TLS: the handshake failed, for this reason, and the connection is about to end."""
+        self._tell_login("unknown", "failure", reason)
+
+    def _tell_login(self, principal: Principal | str, outcome: str, reason: str | None = None) -> None:
         audit = self._host.requests.broker.audit
-        if audit is not None and principal != ANONYMOUS:
+        if audit is not None:
             audit.login(
                 principal=principal,
                 address=self.peer_host,
                 listener=self.listener,
                 mechanism="TLS",
-                outcome="success",
+                outcome=outcome,
+                reason=reason,
             )
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from kbroker.authentication.failed_logins import FailedLogins
 from kbroker.security.principal import ANONYMOUS, Principal
 from kbroker.security.tls.certificate import identity
 from kbroker.security.tls.der import Malformed
@@ -61,6 +62,7 @@ class Handshakes:
         self.timeout_seconds = timeout_seconds
         self._most = most
         self._unfinished: dict[TlsStream, None] = {}
+        self._failed = FailedLogins()
 
     def begin(self, stream: TlsStream) -> None:
         self._unfinished[stream] = None
@@ -69,6 +71,11 @@ class Handshakes:
 
     def end(self, stream: TlsStream) -> None:
         self._unfinished.pop(stream, None)
+
+    def is_told(self, host: str, reason: str) -> bool:
+        """One more has failed: whether the log is to tell of it, as of failed logins."""
+        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        return self._failed.add(f"{host} {reason}", now_ms, 0, 0)[1]
 
 
 class TlsSource(Protocol):
@@ -89,6 +96,7 @@ class SecuredConnection(Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def connection_lost(self, exc: BaseException | None) -> None: ...
     def secured(self, principal: Principal) -> None: ...
+    def not_secured(self, reason: str) -> None: ...
     def get_buffer(self, sizehint: int) -> memoryview: ...
     def buffer_updated(self, nbytes: int) -> None: ...
     def eof_received(self) -> bool: ...
@@ -463,8 +471,13 @@ class TlsStream(asyncio.BufferedProtocol):
         self._connection.close()
 
     def _say(self, reason: str) -> None:
-        what = "closing" if self._established else "TLS handshake failed, closing"
-        logger.warning("%s %s:%s: %s", what, self._connection.peer_host, self._connection.peer_port, reason)
+        host, port = self._connection.peer_host, self._connection.peer_port
+        if self._established:
+            logger.warning("closing %s:%s: %s", host, port, reason)
+            return
+        level = logging.WARNING if self._source.handshakes.is_told(host, reason) else logging.DEBUG
+        logger.log(level, "TLS handshake failed, closing %s:%s: %s", host, port, reason)
+        self._connection.not_secured(reason)
 
     def _finish(self) -> None:
         if not self._closing or self._plain or self._lost:

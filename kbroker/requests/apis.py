@@ -94,6 +94,8 @@ APIS: tuple[Api, ...] = (
     Api(77, "ShareGroupDescribe", 1, 1),
     Api(78, "ShareFetch", 1, 2),
     Api(79, "ShareAcknowledge", 1, 2),
+    Api(88, "StreamsGroupHeartbeat", 0, 0),
+    Api(89, "StreamsGroupDescribe", 0, 0),
     Api(80, "AddRaftVoter", 0, 1),
     Api(81, "RemoveRaftVoter", 0, 0),
     Api(90, "DescribeShareGroupOffsets", 0, 1),

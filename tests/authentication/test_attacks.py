@@ -17,7 +17,7 @@ from kbroker.protocol.messages.produce import ProduceRequest
 from kbroker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kbroker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.support.raw_client import Closed, RawClient
-from tests.support.server_process import ServerProcess, eventually
+from tests.support.server_process import ServerProcess
 
 from .sasl_client import Scram, is_in, plain
 
@@ -198,44 +198,3 @@ def test_two_thousand_who_say_nothing_shut_nobody_out(server: ServerProcess) -> 
         finally:
             for each in silent:
                 each.close()
-
-
-@pytest.mark.slow
-def test_thousands_of_failed_logins_leave_nothing_behind(server: ServerProcess) -> None:
-    """Eight attackers at a time, by PLAIN, which is the dearest to check, and by SCRAM."""
-    stop = threading.Event()
-    failures: list[int] = []
-
-    def attack(number: int) -> None:
-        for attempt in range(125):
-            if stop.is_set():
-                return
-            with server.client() as client:
-                login = Scram("SCRAM-SHA-256", "admin", f"{number}-{attempt}")
-                if number % 2:
-                    answer = plain(client, "admin", f"{number}-{attempt}")
-                else:
-                    client.ask(SaslHandshakeRequest("SCRAM-SHA-256"), 1)
-                    client.ask(SaslAuthenticateRequest(login.first), 2)
-                    answer = client.ask(SaslAuthenticateRequest(b"c=biws,r=x,p=AAAA"), 2)
-                failures.append(answer.error_code)
-
-    with server.client() as client:
-        assert plain(client, "admin", "secret").error_code == 0  # it is remembered from now on
-    before = server.memory_bytes()
-    attackers = [threading.Thread(target=attack, args=(number,)) for number in range(8)]
-    for attacker in attackers:
-        attacker.start()
-    slowest = 0.0
-    while any(attacker.is_alive() for attacker in attackers):
-        began = time.monotonic()
-        with server.client() as client:
-            assert plain(client, "admin", "secret").error_code == 0
-            assert is_in(client)
-        slowest = max(slowest, time.monotonic() - began)
-    assert set(failures) == {ErrorCode.SASL_AUTHENTICATION_FAILED}
-    assert len(failures) == 1000
-    assert slowest < 2
-    assert server.memory_bytes() - before < 32 << 20
-    assert server.log().count("login failed") < 100  # the log is not filled, either
-    eventually(lambda: server.memory_bytes() - before < 32 << 20)

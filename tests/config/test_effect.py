@@ -16,10 +16,12 @@ from kbroker.config.topic_configs import TOPIC_CONFIGS
 from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 from kbroker.coordinators.groups.environment import GroupSettings
 from kbroker.coordinators.groups.share.settings import ShareGroupSettings
+from kbroker.coordinators.groups.streams.settings import StreamsGroupSettings
 from kbroker.coordinators.shares.settings import ShareSettings
 from kbroker.coordinators.transactions.environment import TransactionSettings
 from kbroker.groups.opening import consumer_group_settings, group_settings
 from kbroker.groups.share_settings import share_group_settings, share_settings
+from kbroker.groups.streams_settings import streams_group_settings
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.transactions.opening import transaction_settings
 from tests.config.reads import Reads, filled_in, methods_of
@@ -41,12 +43,12 @@ HONOURED = [
 ]
 HOLDERS = {"LogConfig": LogConfig, "DirectoryConfig": DirectoryConfig}
 BOUNDS = {
-    f"group.{protocol}.{end}.{quantity}": (f"{protocol}.{quantity}", step)
+    bound: (name, step)
     for name in GROUP_CONFIGS
     if GROUP_CONFIGS[name].applies
     for protocol, _, quantity in (name.partition("."),)
     for end, step in (("min", -1), ("max", +1))
-    if f"group.{protocol}.{end}.{quantity}" in BROKER_CONFIGS
+    if (bound := f"group.{protocol}.{end}.{quantity.removeprefix('num.')}") in BROKER_CONFIGS
 }
 
 
@@ -112,7 +114,8 @@ def test_a_config_that_is_said_to_have_no_effect_is_not_read(reads):
 
 
 @pytest.mark.parametrize(
-    "holder", [GroupSettings, ConsumerGroupSettings, ShareGroupSettings, TransactionSettings]
+    "holder",
+    [GroupSettings, ConsumerGroupSettings, ShareGroupSettings, StreamsGroupSettings, TransactionSettings],
 )
 def test_a_coordinator_obeys_all_its_settings(holder, reads):
     assert {each.name for each in fields(holder)} <= reads.fields
@@ -146,6 +149,7 @@ def test_coordinators_without_settings_have_those_of_a_broker_without_any():
     assert consumer_group_settings(settings, {}) == ConsumerGroupSettings()
     assert share_group_settings(settings, {}) == ShareGroupSettings()
     assert share_settings(settings, {}) == ShareSettings()
+    assert streams_group_settings(settings, {}) == StreamsGroupSettings()
     assert transaction_settings(settings) == TransactionSettings()
 
 

@@ -16,20 +16,6 @@ def topics(cluster):
 
 
 @pytest.mark.parametrize(
-    ("config", "value", "kind"),
-    [("streams.num.standby.replicas", "1", "streams")],
-)
-def test_configs_of_groups_that_do_not_exist_here_are_refused(cluster, config, value, kind):
-    (refused,) = alter(cluster, (GROUP, "g", [(config, 0, value)])).responses
-    assert (ErrorCode(refused.error_code).name, refused.error_message) == (
-        "INVALID_CONFIG",
-        f"{config}: this broker has no {kind} groups",
-    )
-    (result,) = describe(cluster, (GROUP, "g", None))
-    assert config not in {each.name for each in result.configs}
-
-
-@pytest.mark.parametrize(
     ("config", "good", "bad"),
     [
         ("share.auto.offset.reset", "by_duration:PT1H", "sometimes"),

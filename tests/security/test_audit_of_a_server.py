@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
+import pytest
+from confluent_kafka import Producer
+
+from compat.harness.tls import librdkafka_configs
 from kbroker.protocol.errors import ErrorCode
+from tests.support.certificates import Certificates, as_arguments
 from tests.support.raw_topics import create, delete, produce, read
 from tests.support.server_process import ServerProcess, eventually
 from tests.support.small_disk import small_disk
@@ -50,3 +56,72 @@ def test_a_full_disk_of_the_audit_log_does_not_stop_the_broker(tmp_path: Path) -
                 eventually(lambda: path.exists() and len(lines(path)) == 20)
             assert server.stop() == 0
         assert [line["resource"] for line in lines(path)] == [f"t{number}" for number in range(20)]
+
+
+def failed_handshake(reason: str) -> dict[str, object]:
+    return {
+        "event": "login",
+        "principal": "unknown",
+        "address": "127.0.0.1",
+        "listener": "SSL",
+        "mechanism": "TLS",
+        "outcome": "failure",
+        "reason": reason,
+    }
+
+
+@pytest.mark.parametrize(
+    ("trusts", "shows", "reason"),
+    [
+        ("own", "", "it shows no certificate, and ssl.client.auth=required"),
+        (
+            "own",
+            "strangers",
+            "its certificate is not accepted: unable to get local issuer certificate",
+        ),
+        ("strangers", "own", "it does not trust this broker's certificate"),
+    ],
+    ids=["no certificate", "a stranger's certificate", "trusts a stranger"],
+)
+def test_a_client_whose_tls_handshake_fails_is_told_of_as_a_refused_login(
+    tmp_path: Path, trusts: str, shows: str, reason: str
+) -> None:
+    path = tmp_path / "audit.log"
+    authorities = {name: Certificates(tmp_path / name, name) for name in ("own", "strangers")}
+    settings = authorities["own"].broker_settings(client_auth="required")
+    settings["kbroker.audit.log.file"] = str(path)
+    store = authorities[shows].client if shows else None
+    with ServerProcess("--in-memory", *as_arguments(settings)) as server:
+        producer = Producer(
+            {
+                **librdkafka_configs(authorities[trusts], store),
+                "bootstrap.servers": server.bootstrap,
+                "log_level": 0,
+                "error_cb": lambda _: None,
+            }
+        )
+
+        def told() -> bool:
+            producer.poll(0)
+            return path.exists() and len(lines(path)) > 0
+
+        eventually(told)
+    first = lines(path)[0]
+    assert failed_handshake(reason).items() <= first.items()
+
+
+def test_handshakes_that_fail_again_and_again_fill_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    settings = Certificates(tmp_path).broker_settings() | {"kbroker.audit.log.file": str(path)}
+    reason = "it does not speak TLS; its listener has security.protocol=SSL"
+    with ServerProcess("--in-memory", *as_arguments(settings)) as server:
+        for _ in range(500):
+            with server.client() as client, contextlib.suppress(ConnectionResetError):
+                client.socket.sendall(bytes(100))
+                while client.socket.recv(100):
+                    pass
+        assert server.log().count(reason) == 10
+        assert server.stop() == 0
+    first, repeated = lines(path)
+    assert failed_handshake(reason).items() <= first.items()
+    assert repeated == {**first, "time": repeated["time"], "repeated": 499}

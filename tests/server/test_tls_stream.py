@@ -79,6 +79,7 @@ class Connection:
         self.buffer = bytearray(64 * 1024)
         self.received = bytearray()
         self.principal: Principal | None = None
+        self.refused_for: str | None = None
         self.paused = self.ended = self.lost = False
         self.pause_after = 1 << 30
         self.transport: Any = None
@@ -86,6 +87,9 @@ class Connection:
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
         transport.set_write_buffer_limits(high=0)
+
+    def not_secured(self, reason: str) -> None:
+        self.refused_for = reason
 
     def secured(self, principal: Principal) -> None:
         assert not self.received

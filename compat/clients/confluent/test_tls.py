@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Any
 
@@ -29,8 +30,24 @@ def round_trip(server: TlsServer, topic: str, configs: dict[str, Any]) -> None:
     assert found == values
 
 
+def version_spoken(server: TlsServer, certificates: Certificates) -> str | None:
+    host, _, port = server.tls_bootstrap.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=20) as plain,
+        certificates.client_context().wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        return secured.version()
+
+
+def test_records_go_there_and_back_over_every_version(
+    one_version_tls_server: TlsServer, topic: str, certificates: Certificates, tls_version: str
+) -> None:
+    assert version_spoken(one_version_tls_server, certificates) == tls_version
+    round_trip(one_version_tls_server, topic, librdkafka_configs(certificates))
+
+
 @pytest.mark.parametrize("suites", ["ECDHE-ECDSA-AES128-GCM-SHA256", "DEFAULT"])
-def test_records_go_there_and_back(
+def test_a_client_that_names_cipher_suites_is_let_in(
     tls_server: TlsServer, topic: str, certificates: Certificates, suites: str
 ) -> None:
     round_trip(tls_server, topic, {**librdkafka_configs(certificates), "ssl.cipher.suites": suites})

@@ -34,8 +34,9 @@ def counted(server: SaslServer) -> dict[str, int]:
     return found
 
 
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_it_works_with_the_rights_it_needs_and_is_refused_without(
-    guarded_server: SaslServer, unique: Callable[[str], str], tmp_path: Path
+    guarded_server: SaslServer, unique: Callable[[str], str], tmp_path: Path, protocol: str
 ) -> None:
     application_id = unique("word-count")
     admin = admin_of(guarded_server)
@@ -45,7 +46,7 @@ def test_it_works_with_the_rights_it_needs_and_is_refused_without(
     producer.produce(INPUT, b"to count or not to count")
     assert producer.flush(30) == 0
     login = guarded_server.java_configs(*ALICE)
-    application = WordCount(guarded_server.bootstrap, application_id, tmp_path, login)
+    application = WordCount(guarded_server.bootstrap, application_id, tmp_path, login, protocol=protocol)
     application.start()
     try:
         eventually(application.output, lambda text: "AuthorizationException" in text, seconds=90)
@@ -65,3 +66,5 @@ def test_it_works_with_the_rights_it_needs_and_is_refused_without(
         eventually(lambda: counted(guarded_server), lambda found: found == wanted, seconds=90)
     finally:
         application.kill()
+        for deleted in admin.delete_topics([INPUT, OUTPUT]).values():
+            deleted.result(30)

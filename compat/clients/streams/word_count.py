@@ -12,14 +12,24 @@ from compat.harness.kafka import LOG4J2
 INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"  # WordCountDemo's
 DEMO = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
 
+# Of a member of a classic group; the broker sets those of a streams group.
+_TIMEOUTS = "session.timeout.ms=6000\nheartbeat.interval.ms=500\n"
+
 
 class WordCount:
     """The application, on its own JVM."""
 
     def __init__(
-        self, bootstrap: str, application_id: str, directory: Path, login: Mapping[str, str] | None = None
+        self,
+        bootstrap: str,
+        application_id: str,
+        directory: Path,
+        login: Mapping[str, str] | None = None,
+        *,
+        protocol: str = "classic",
     ) -> None:
-        """``login``: configs of its clients."""
+        """``login``: configs of its clients. ``protocol``: of its group."""
+        directory.mkdir(exist_ok=True)
         self._log = directory / "streams.log"
         self._settings = directory / "streams.properties"
         self._settings.write_text(
@@ -29,8 +39,7 @@ class WordCount:
             "processing.guarantee=exactly_once_v2\n"
             "commit.interval.ms=50\n"
             "num.stream.threads=2\n"
-            "session.timeout.ms=6000\n"
-            "heartbeat.interval.ms=500\n"
+            f"group.protocol={protocol}\n" + (_TIMEOUTS if protocol == "classic" else "") +
             # Without RocksDB: what is lost with the process is read back from the changelog.
             "dsl.store.suppliers.class="
             "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers\n"

@@ -18,6 +18,7 @@ OFFERED = {api.name for api in APIS}
 ALLOWED, FORBIDDEN = "allowed", "forbidden"
 KINDS = (ALLOWED, FORBIDDEN)
 NO_ID = bytes(16)
+_ASSIGNMENT_DELAYED = 5
 UNKNOWN_ID = b"unknown topic id"
 
 Case = Callable[["Asking"], Any]
@@ -631,13 +632,14 @@ def _share_group(asking: Asking, kind: str, what: str) -> str:
 def describe_share_group_offsets(asking: Asking) -> Any:
     names = [_share_group(asking, kind, "share-described") for kind in KINDS]
     topics = [{"TopicName": topic, "Partitions": [0]} for topic in asking.topics()]
-    return [
+    answers = [
         asking(
             "DescribeShareGroupOffsets",
             Groups=[{"GroupId": name, "Topics": wanted} for name in (*names, "allowed-no", "forbidden-no")],
         )
         for wanted in (topics, None)
     ]
+    return without(answers, "Lag")  # other cases produce
 
 
 @case("AlterShareGroupOffsets")
@@ -698,6 +700,76 @@ def share_acknowledge(asking: Asking) -> Any:
         )
         for kind in KINDS
     ]
+
+
+def _subtopology(source: str, changelog: str | None = None) -> dict[str, Any]:
+    changelogs = [] if changelog is None else [{"Name": changelog, "Partitions": 0, "TopicConfigs": []}]
+    nothing = ("SourceTopicRegex", "RepartitionSinkTopics", "RepartitionSourceTopics", "CopartitionGroups")
+    return {
+        "SubtopologyId": "0",
+        "SourceTopics": [source],
+        "StateChangelogTopics": [{"ReplicationFactor": 0, **each} for each in changelogs],
+        **{name: [] for name in nothing},
+    }
+
+
+def _streams_member(*subtopologies: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "MemberId": "a-member-of-22-letters",
+        "MemberEpoch": 0,
+        "RebalanceTimeoutMs": 5000,
+        "ProcessId": "a-process",
+        "Topology": {"Epoch": 0, "Subtopologies": list(subtopologies)},
+        "ActiveTasks": [],
+        "StandbyTasks": [],
+        "WarmupTasks": [],
+    }
+
+
+@case("StreamsGroupHeartbeat")
+def streams_group_heartbeat(asking: Asking) -> Any:
+    """A topology with what a member may not describe is refused; internal topics are made as the member."""
+    answers = []
+    for kind in KINDS:
+        for name, source, changelog in (
+            ("one", ALLOWED, None),
+            ("none", FORBIDDEN, None),
+            ("missing", "forbidden-missing", None),
+            ("state", ALLOWED, asking.own("allowed", f"changelog-{kind}")),
+            ("refused", ALLOWED, asking.own("forbidden", f"changelog-{kind}")),
+        ):
+            group = asking.own(kind, f"streams-{name}")
+            member = _streams_member(_subtopology(source, changelog))
+            answer = asking("StreamsGroupHeartbeat", GroupId=group, **member)
+            told = {
+                "ErrorCode": answer["ErrorCode"],
+                "Status": [each["StatusCode"] for each in answer["Status"]],
+            }
+            told["Status"] = [code for code in told["Status"] if code != _ASSIGNMENT_DELAYED]
+            answers.append(told)
+            leaving = {"MemberId": member["MemberId"], "MemberEpoch": -1}
+            asking.as_admin("StreamsGroupHeartbeat", 0, GroupId=group, **leaving)
+    return answers
+
+
+@case("StreamsGroupDescribe")
+def streams_group_describe(asking: Asking) -> Any:
+    names = []
+    for kind in KINDS:
+        for source in KINDS:
+            name = asking.own(kind, f"streams-of-{source}")
+            member = _streams_member(_subtopology(source))
+            asking.as_admin("StreamsGroupHeartbeat", 0, GroupId=name, **member)
+            names.append(name)
+    answer = asking(
+        "StreamsGroupDescribe",
+        GroupIds=[*names, "allowed-no-group", "forbidden-no-group"],
+        IncludeAuthorizedOperations=True,
+    )
+    for group in answer["Groups"]:  # what heartbeats settle in their time
+        for member in group["Members"]:
+            member["Assignment"], member["TargetAssignment"] = None, None
+    return without(answer, "GroupEpoch", "AssignmentEpoch", "GroupState", "MemberEpoch", "ClientHost")
 
 
 # transactions

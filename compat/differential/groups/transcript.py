@@ -286,17 +286,8 @@ def told_to(bootstrap: str, tell: Story, name: str, topics: Mapping[str, int]) -
 def told_in(
     transcript: T, tell: Callable[[T], None], name: str, topics: Mapping[str, int]
 ) -> list[tuple[str, Any]]:
-    bootstrap = transcript.bootstrap
     try:
-        with Connection(bootstrap) as admin:
-            # The first of all requests make Kafka create its offsets topic.
-            eventually(
-                lambda: (
-                    admin.ask("FindCoordinator", 3, Key=name)["ErrorCode"] == 0
-                    and admin.ask("Heartbeat", 0, GroupId=name, MemberId="x")["ErrorCode"]
-                    == _UNKNOWN_MEMBER_ID
-                )
-            )
+        wait_for_coordinator(transcript.bootstrap, name)
         for topic, partitions in topics.items():
             transcript.create_topic(topic, partitions)
         if topics is CONSUMER:
@@ -305,3 +296,14 @@ def told_in(
     finally:
         transcript.close()
     return transcript.lines
+
+
+def wait_for_coordinator(bootstrap: str, group: str) -> None:
+    """The first of all requests make Kafka create its offsets topic."""
+    with Connection(bootstrap) as admin:
+        eventually(
+            lambda: (
+                admin.ask("FindCoordinator", 3, Key=group)["ErrorCode"] == 0
+                and admin.ask("Heartbeat", 0, GroupId=group, MemberId="x")["ErrorCode"] == _UNKNOWN_MEMBER_ID
+            )
+        )

@@ -48,8 +48,10 @@ from kbroker.pending import Pending, after
 
 if TYPE_CHECKING:
     from kbroker.coordinators.groups.share.groups import ShareGroups
+    from kbroker.coordinators.groups.streams.groups import StreamsGroups
 
 SHARE = "share"
+STREAMS = "streams"
 _EXPIRY_KEY = ("offset-expiry",)
 
 
@@ -66,19 +68,26 @@ class GroupCoordinator:
         environment: GroupEnvironment,
         consumer_settings_for: SettingsFor = lambda group_id: ConsumerGroupSettings(),
         open_share_groups: Callable[[GroupCoordinator], ShareGroups] | None = None,
+        open_streams_groups: Callable[[GroupCoordinator], StreamsGroups] | None = None,
     ) -> None:
-        """`open_share_groups`: asked with the first share group."""
+        """`open_share_groups` and `open_streams_groups`: asked with the first group of the type."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetManager(environment, self)
         self.consumer_groups = ConsumerGroups(environment, self, consumer_settings_for)
         self._environment = environment
         self._timers = environment.timers
         self._open_share_groups = open_share_groups
+        self._open_streams_groups = open_streams_groups
 
     @cached_property
     def share_groups(self) -> ShareGroups:
         assert self._open_share_groups is not None
         return self._open_share_groups(self)
+
+    @cached_property
+    def streams_groups(self) -> StreamsGroups:
+        assert self._open_streams_groups is not None
+        return self._open_streams_groups(self)
 
     @property
     def environment(self) -> GroupEnvironment:
@@ -93,6 +102,8 @@ class GroupCoordinator:
                 self.groups[stored_group.group_id] = self.consumer_groups.restore(stored_group, now_ms)
             elif stored_group.type == SHARE:
                 self.groups[stored_group.group_id] = self.share_groups.restore(stored_group, now_ms)
+            elif stored_group.type == STREAMS:
+                self.groups[stored_group.group_id] = self.streams_groups.restore(stored_group, now_ms)
             else:
                 group = ClassicGroup(stored_group.group_id, self._environment, now_ms)
                 group.restore(stored_group.state)
@@ -174,7 +185,7 @@ class GroupCoordinator:
             group = None
         if isinstance(group, ClassicGroup):
             return group.join(request, now_ms)
-        if group is not None:
+        if group is not None and not (group.type == STREAMS and group.is_empty):
             raise InconsistentGroupProtocol(
                 f"group {request.group_id} is a {group.type} group", member_id=NO_MEMBER_ID
             )
@@ -271,12 +282,16 @@ class GroupCoordinator:
         self.consumer_groups.topic_changed(topic)
         if "share_groups" in self.__dict__:
             self.share_groups.topic_changed(topic)
+        if "streams_groups" in self.__dict__:
+            self.streams_groups.topic_changed(topic)
 
     def topic_deleted(self, topic: str) -> None:
         self.offsets.topic_deleted(topic)
         self.consumer_groups.topic_deleted(topic)
         if "share_groups" in self.__dict__:
             self.share_groups.topic_changed(topic)
+        if "streams_groups" in self.__dict__:
+            self.streams_groups.topic_changed(topic)
 
 
 def _require_group_id(group_id: str) -> None:

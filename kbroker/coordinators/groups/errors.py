@@ -97,6 +97,10 @@ class InvalidRegularExpression(GroupError):
     pass
 
 
+class StreamsInvalidTopology(GroupError):
+    pass
+
+
 class UnsupportedVersion(GroupError):
     """A member of the consumer protocol commits with a version that cannot carry its epoch."""
 
@@ -138,6 +142,7 @@ GROUP_ERRORS: dict[type[BaseException], ErrorCode] = {
     FencedMemberEpoch: ErrorCode.FENCED_MEMBER_EPOCH,
     UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
     InvalidRegularExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
+    StreamsInvalidTopology: ErrorCode.STREAMS_INVALID_TOPOLOGY,
     UnsupportedVersion: ErrorCode.UNSUPPORTED_VERSION,
     OffsetMetadataTooLarge: ErrorCode.OFFSET_METADATA_TOO_LARGE,
     UnstableOffsetCommit: ErrorCode.UNSTABLE_OFFSET_COMMIT,

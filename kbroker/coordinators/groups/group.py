@@ -18,7 +18,7 @@ class Group(Protocol):
 
     @property
     def type(self) -> str:
-        """ "classic", "consumer" or "share"."""
+        """ "classic", "consumer", "share" or "streams"."""
         ...
 
     @property

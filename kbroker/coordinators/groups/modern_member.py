@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class ModernMember:
     subscribed_topic_regex: str = ""
 
 
-M = TypeVar("M", bound=ModernMember)
+M = TypeVar("M", bound="DataclassInstance")
 
 
 def with_news(member: M, said: Mapping[str, Any]) -> M:

@@ -103,9 +103,10 @@ class Acquisition:
         for begin, end, status in available:
             count = status.count
             if count >= self._throttled_from and not portion:
-                if given:
-                    break
                 portion = max(1, batch.size >> (count - self._throttled_from + 1))
+                if given >= portion:
+                    # Kafka would give all the rest of the batch.
+                    break
                 most = min(most, portion)
             if count >= self._delivery_count_limit - 1 > 1:
                 if given:

@@ -12,6 +12,10 @@ from kbroker.coordinators.shares.window import ACKNOWLEDGED, ARCHIVED, SETTLING,
 _STORED_AS = {ACKNOWLEDGED: RecordState.ACKNOWLEDGED, ARCHIVED: RecordState.ARCHIVED}
 
 
+def stored_as(status: Status) -> RecordState:
+    return _STORED_AS.get(status.state, RecordState.AVAILABLE)
+
+
 class Move(NamedTuple):
     first: int
     last: int
@@ -39,11 +43,15 @@ def begin(window: Window, steps: Sequence[tuple[int, int, Status, Status]], dead
     """The records of these steps (first, last, before, after), in order, are settling from now on."""
     moves = []
     runs: list[Run] = []
+    like: tuple[Status, Status] | None = None
+    settling = None
     for first, last, before, after in steps:
-        settling = Status(SETTLING, before.count, before.lease)
+        if settling is None or like != (before, after):
+            like = before, after
+            settling = Status(SETTLING, before.count, before.lease)
         window.put(first, last, settling)
         moves.append(Move(first, last, before, after, settling))
-        state = _STORED_AS.get(after.state, RecordState.AVAILABLE)
+        state = stored_as(after)
         if runs:
             previous = runs[-1]
             if previous[1:] == (first - 1, state, after.count):

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from kbroker.coordinators.shares.acknowledging import Plan, Step, check_form
 from kbroker.coordinators.shares.acquisition import Acquisition
-from kbroker.coordinators.shares.changes import Change, Move, begin
+from kbroker.coordinators.shares.changes import Change, Move, begin, stored_as
 from kbroker.coordinators.shares.leases import Lease, Leases
 from kbroker.coordinators.shares.records import (
     Acknowledgement,
@@ -38,7 +38,7 @@ from kbroker.coordinators.shares.records import (
     LogBatch,
 )
 from kbroker.coordinators.shares.settings import ShareSettings
-from kbroker.coordinators.shares.state import RecordState, Run, ShareState, ShareStateChange
+from kbroker.coordinators.shares.state import Run, ShareState, ShareStateChange
 from kbroker.coordinators.shares.window import (
     ACQUIRED,
     ARCHIVED,
@@ -94,13 +94,12 @@ class SharePartition:
         start_offset = self._window.start_offset
         runs: list[Run] = []
         for first, last, status in self._window.segments(start_offset, self._window.end_offset):
-            state, count = RecordState.AVAILABLE, status.count
-            if status.terminal:
-                state = RecordState(status.state)
-            elif status.state in (ACQUIRED, SETTLING) and status.lease is not None:
-                count -= 1
-            if not status.terminal and not count:
-                continue
+            state, count = stored_as(status), status.count
+            if not status.terminal:
+                if status.state in (ACQUIRED, SETTLING) and status.lease is not None:
+                    count -= 1
+                if not count:
+                    continue
             previous = runs[-1] if runs else None
             if previous is not None and previous[1:] == (first - 1, state, count):
                 runs[-1] = Run(previous[0], last, state, count)
@@ -143,7 +142,7 @@ class SharePartition:
             last = min(last, window.end_offset)
             limit = max_records
         base = batches[0].first_offset
-        steps = self._missing(max(fetch_offset, window.start_offset), base - 1)
+        steps = self._missing(max(fetch_offset, window.start_offset), base - 1) if base > fetch_offset else []
         lease = Lease(member_id, now_ms + settings.record_lock_duration_ms)
         acquisition = Acquisition(
             window,
@@ -215,7 +214,7 @@ class SharePartition:
 
     def settle(self, change: Change, *, stored: bool, now_ms: int) -> None:
         window = self._window
-        was_full = self._is_full()
+        size = window.size
         available = False
         back_offs: dict[Lease, None] = {}
         for move in change.moves:
@@ -230,8 +229,9 @@ class SharePartition:
             available |= status.state == AVAILABLE
         for lease in back_offs:
             self._leases.add(lease)
-        window.advance()
-        if available or (was_full and not self._is_full()):
+        if window.advance() and not available:
+            available = size >= self._settings().partition_max_record_locks > window.size
+        if available:
             self._tell_available()
 
     # internals
@@ -279,7 +279,7 @@ class SharePartition:
         window = self._window
         found = False
         for first_held, last_held in lease.ranges:
-            for first, last, status in list(window.segments(first_held, last_held)):
+            for first, last, status in window.segments(first_held, last_held):
                 if status.lease is lease and status.state == BACKING_OFF:
                     window.put(first, last, plain(AVAILABLE, status.count))
                     found = True

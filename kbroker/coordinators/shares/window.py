@@ -14,7 +14,6 @@ A batch counts its records that are not terminal (`open`) and those that are ava
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from functools import cache
 
 from kbroker.coordinators.shares.leases import Lease
@@ -62,39 +61,40 @@ class InFlightBatch:
         if status.lease is not None:
             status.lease.held += size
 
-    def segments(self, first: int, last: int) -> Iterator[tuple[int, int, Status]]:
+    def segments(self, first: int, last: int) -> list[tuple[int, int, Status]]:
         """Records next to each other that are alike."""
         statuses = self.statuses
         if statuses is None:
-            yield first, last, self.status
-            return
+            return [(first, last, self.status)]
         base = self.first
         position, stop = first - base, last - base + 1
-        while position < stop:
-            status = statuses[position]
-            begin = position
-            position += 1
-            while position < stop and statuses[position] is status:
-                position += 1
-            yield base + begin, base + position - 1, status
+        status = statuses[position]
+        if first == last or statuses[position:stop].count(status) == stop - position:
+            return [(first, last, status)]
+        found = []
+        begin = position
+        while (position := position + 1) < stop:
+            following = statuses[position]
+            if following is not status:
+                found.append((base + begin, base + position - 1, status))
+                begin, status = position, following
+        found.append((base + begin, last, status))
+        return found
 
     def put(self, first: int, last: int, status: Status) -> None:
+        for begin, end, old in self.segments(first, last):
+            self._count(old, status, end - begin + 1)
         number = last - first + 1
-        statuses = self.statuses
         if number == self.size:
-            for begin, end, old in self.segments(first, last):
-                self._count(old, status, end - begin + 1)
             self.status, self.statuses = status, None
             return
+        statuses = self.statuses
+        if statuses is None:
+            self.statuses = statuses = [self.status] * self.size
         position = first - self.first
-        if number == 1 and statuses is not None:
-            self._count(statuses[position], status, 1)
+        if number == 1:
             statuses[position] = status
         else:
-            for begin, end, old in self.segments(first, last):
-                self._count(old, status, end - begin + 1)
-            if statuses is None:
-                self.statuses = statuses = [self.status] * self.size
             statuses[position : position + number] = [status] * number
         alike = not self.open or self.available == self.size
         if alike and statuses.count(status) == self.size:
@@ -109,7 +109,7 @@ class InFlightBatch:
             self.available += number
         elif new.lease is not None:
             new.lease.held += number
-        if new.terminal and not old.terminal:
+        if new.terminal:
             self.open -= number
 
 
@@ -133,22 +133,27 @@ class Window:
         """Of the batch that covers the offset, else of the last one before it; -1: none is."""
         return bisect_right(self._firsts, offset) - 1
 
-    def segments(self, first: int, last: int) -> Iterator[tuple[int, int, Status]]:
-        batches = self.batches
-        for position in range(max(self.position(first), 0), len(batches)):
-            batch = batches[position]
-            if batch.first > last:
-                return
-            if batch.last >= first:
-                yield from batch.segments(max(first, batch.first), min(last, batch.last))
+    def covering(self, first: int, last: int) -> list[InFlightBatch]:
+        """The batches that these offsets meet."""
+        if not self.batches or first > last:
+            return []
+        position = max(self.position(first), 0)
+        batch = self.batches[position]
+        if batch.first <= first and last <= batch.last:
+            return [batch]
+        following = self.position(last) + 1
+        return [batch for batch in self.batches[position:following] if batch.last >= first]
+
+    def segments(self, first: int, last: int) -> list[tuple[int, int, Status]]:
+        found: list[tuple[int, int, Status]] = []
+        for batch in self.covering(first, last):
+            found += batch.segments(max(first, batch.first), min(last, batch.last))
+        return found
 
     def holes(self, first: int, last: int) -> list[tuple[int, int]]:
         """What no batch covers, be it behind the end."""
         found = []
-        for position in range(max(self.position(first), 0), len(self.batches)):
-            batch = self.batches[position]
-            if batch.first > last or first > last:
-                break
+        for batch in self.covering(first, last):
             if batch.first > first:
                 found.append((first, batch.first - 1))
             first = max(first, batch.last + 1)
@@ -169,31 +174,20 @@ class Window:
             self._opened(batch.first)
 
     def put(self, first: int, last: int, status: Status) -> None:
-        """All of these are in flight, or below what is."""
-        for position in range(max(self.position(first), 0), len(self.batches)):
-            batch = self.batches[position]
-            if batch.first > last:
-                break
-            if batch.last >= first:
-                batch.put(max(first, batch.first), min(last, batch.last), status)
+        """All of these that are in flight."""
+        for batch in self.covering(first, last):
+            batch.put(max(first, batch.first), min(last, batch.last), status)
         if status.state == AVAILABLE:
             self._opened(first)
 
     def replace(self, first: int, last: int, old: Status, new: Status) -> None:
         """Only those that have the old one still."""
-        position = self.position(first)
-        if position >= 0:
-            batch = self.batches[position]
-            if batch.status is old and batch.statuses is None and batch.first >= first and batch.last <= last:
-                batch.put(batch.first, batch.last, new)
-                if new.state == AVAILABLE:
-                    self._opened(batch.first)
-                if batch.last == last:
-                    return
-                first = batch.last + 1
-        for begin, end, status in list(self.segments(first, last)):
-            if status is old:
-                self.put(begin, end, new)
+        for batch in self.covering(first, last):
+            for begin, end, status in batch.segments(max(first, batch.first), min(last, batch.last)):
+                if status is old:
+                    batch.put(begin, end, new)
+        if new.state == AVAILABLE:
+            self._opened(first)
 
     def advance(self) -> bool:
         """The start offset, over terminal records. Whether it moved."""
@@ -224,7 +218,7 @@ class Window:
             if batch.first >= offset:
                 break
             last = min(batch.last, offset - 1)
-            for begin, end, status in list(batch.segments(batch.first, last)):
+            for begin, end, status in batch.segments(batch.first, last):
                 if not status.terminal:
                     batch.put(begin, end, plain(ARCHIVED, status.count))
             if batch.last >= offset:

@@ -145,7 +145,20 @@ def test_what_was_delivered_seldom_is_not_given_together_with_what_was_delivered
     assert driver.fetch() == [(10, 14, 4)]
 
 
-def test_seldom_and_often_delivered_records_of_one_in_flight_batch_come_apart() -> None:
+def test_a_portion_counts_the_records_of_its_in_flight_batch_that_come_before() -> None:
+    driver = Driver([(0, 15)])
+    driver.fetch()
+    for _ in range(2):
+        driver.acknowledge((3, 15, RELEASE))
+        driver.fetch()
+    driver.release()
+    assert driver.fetch() == [(0, 2, 2), (3, 7, 4)]
+    driver.release()
+    assert driver.fetch() == [(0, 2, 3)]
+    assert driver.fetch() == [(3, 3, 5)]
+
+
+def test_often_delivered_records_behind_a_whole_portion_wait() -> None:
     driver = Driver([(0, 15)])
     driver.fetch()
     for _ in range(2):
@@ -154,9 +167,6 @@ def test_seldom_and_often_delivered_records_of_one_in_flight_batch_come_apart() 
     driver.release()
     assert driver.fetch() == [(0, 7, 2)]
     assert driver.fetch() == [(8, 15, 4)]
-    driver.release()
-    assert driver.fetch() == [(0, 7, 3)]
-    assert driver.fetch() == [(8, 8, 5)]
 
 
 def test_with_a_limit_of_two_a_last_attempt_is_not_alone() -> None:

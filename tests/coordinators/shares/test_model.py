@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,8 +33,6 @@ NOBODY = ""
 RETRY_MS = 1_000
 LOCK_MS = 1_000
 MOST_OFFSETS = 90
-
-Case = Any
 
 
 @dataclass(frozen=True)
@@ -304,6 +301,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
                     return (InvalidRecordState, InvalidAcknowledgement) if unclear else (InvalidRecordState,)
                 done[offset] = types[offset - first] if len(types) > 1 else types[0]
         return (None, InvalidRecordState, InvalidAcknowledgement) if unclear else None
+
+    @rule(member=st.sampled_from(MEMBERS), every=st.integers(1, 3))
+    def renew(self, member: str, every: int) -> None:
+        held = sorted(offset for offset, record in self.records.items() if record.member == member)[::every]
+        renewed = [Acknowledgement(offset, offset, [RENEW]) for offset in held]
+        assert self.partition.acknowledge(member, renewed, self.now_ms) is None
+        for offset in held:
+            self.records[offset] = replace(self.record(offset), deadline_ms=self.now_ms + LOCK_MS)
 
     @precondition(lambda self: any(record.member for record in self.records.values()))
     @rule(member=st.sampled_from(MEMBERS))

@@ -280,11 +280,13 @@ class ConsumerGroups:
 
     def _find_or_make(self, group_id: str, settings: ConsumerGroupSettings) -> ConsumerGroup:
         group = self._registry.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            return (
-                ConsumerGroup(group_id, self._env) if group.is_empty else upgraded(group, self._env, settings)
-            )
-        return ConsumerGroup(group_id, self._env) if group is None else self.group(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if isinstance(group, ClassicGroup) and not group.is_empty:
+            return upgraded(group, self._env, settings)
+        if group is not None and not isinstance(group, ClassicGroup):
+            return self.group(group_id)  # of another type, which it keeps
+        return ConsumerGroup(group_id, self._env)
 
     def _register(self, group: ConsumerGroup, now_ms: int) -> None:
         """The group is new. Classic members that it takes over are told to join again, which they may do at

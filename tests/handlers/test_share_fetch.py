@@ -8,6 +8,7 @@ from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 
 from .conftest import NOW_MS, on_late_logs_too
+from .quota_requests import alter, remove
 from .share_members import (
     ACCEPT,
     GROUP,
@@ -389,6 +390,22 @@ def test_a_deleted_topic_ends_the_wait(cluster, topic, one):
     cluster.broker.topics.delete(topic).result()
     assert waiting.done
     assert codes(one.fetch()) == {0: (ErrorCode.UNKNOWN_TOPIC_ID, 0)}
+
+
+# quotas
+
+
+def test_what_is_above_the_quota_is_not_acquired(cluster, one, two):
+    assert alter(cluster, {"client-id": "test"}, consumer_byte_rate=100) is ErrorCode.NONE
+    produce(cluster, *[1] * 100)
+    first = one.fetch(0)
+    assert first.throttle_time_ms == 0
+    throttled = one.fetch()
+    assert throttled.throttle_time_ms > 0
+    assert acquired(throttled) == {}
+    assert remove(cluster, {"client-id": "test"}, "consumer_byte_rate") is ErrorCode.NONE
+    last = acquired(first)[0][-1][1]
+    assert acquired(two.fetch(0))[0][0][0] == last + 1
 
 
 # transactions

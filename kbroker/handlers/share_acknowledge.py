@@ -15,8 +15,9 @@ from kbroker.protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from kbroker.requests.share_requests import acknowledgements_of, are_many, sender
+from kbroker.requests.share_requests import MOST_REQUEST_BYTES, acknowledgements_of, are_many, sender
 from kbroker.requests.share_sessions import FINAL_EPOCH
+from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kbroker.requests.context import RequestContext
     from kbroker.requests.share_sessions import ShareSession
     from kbroker.shares.registry import Shares
+
+TRAITS = Traits(max_request_bytes=MOST_REQUEST_BYTES)
 
 Response = ShareAcknowledgeResponse
 

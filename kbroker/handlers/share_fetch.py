@@ -22,7 +22,7 @@ from kbroker.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from kbroker.requests.share_requests import acknowledgements_of, are_many, sender
+from kbroker.requests.share_requests import MOST_REQUEST_BYTES, acknowledgements_of, are_many, sender
 from kbroker.requests.share_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from kbroker.requests.traits import Traits
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kbroker.requests.share_sessions import Partition, ShareSession
     from kbroker.shares.registry import Shares
 
-TRAITS = Traits(long_poll=True, bounded_answer=True)
+TRAITS = Traits(long_poll=True, bounded_answer=True, max_request_bytes=MOST_REQUEST_BYTES)
 
 _ANSWER_BYTES, _PARTITION_BYTES = 50, 60  # of an answer and of each partition in it, besides records
 

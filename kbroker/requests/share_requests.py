@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2_000  # types of acknowledgements, which are dealt with before others have their turn
 _LONGEST_MEMBER_ID = 36
+MOST_REQUEST_BYTES = 1024 * 1024
+"""Of a request that acknowledges: some 50,000 records by themselves, which take tens of milliseconds."""
 
 
 def sender(broker: Broker, request: Any, context: RequestContext) -> tuple[Shares, str, str]:

@@ -12,6 +12,7 @@ another id, so that nothing of it counts as sent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -54,9 +55,10 @@ class Ledger:
 
     def load(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         for key, value in records:
-            topic_id, partition, block = (key or b"//").decode(errors="replace").rsplit("/", 2)
-            if topic_id == self._topic_id and partition.isdecimal() and block.isdecimal():
-                self._blocks[int(partition), int(block)] = _bits((value or b"").decode(), int(block) * _BLOCK)
+            named = re.fullmatch(r"(.*)/(\d+)/(\d+)", (key or b"").decode(errors="replace"), re.ASCII)
+            if named is not None and named[1] == self._topic_id:
+                partition, block = int(named[2]), int(named[3])
+                self._blocks[partition, block] = _bits((value or b"").decode(), block * _BLOCK)
 
 
 def _ranges(bits: int, base: int) -> Iterator[str]:

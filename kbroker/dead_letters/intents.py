@@ -7,15 +7,12 @@ crash it tells what is to be finished. There is one at most for a share partitio
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from kbroker.coordinators.shares.records import Dead
 from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
-
-TABLE = "share.dead.letters"
-"""In the catalog, as entries."""
 
 
 class Intent(NamedTuple):
@@ -34,24 +31,22 @@ class Intent(NamedTuple):
     """In the order of offsets."""
 
 
-class Entries(Protocol):
-    """The part of the catalog that keeps them."""
-
-    def save_entries(self, table: str, changes: Mapping[str, str | None]) -> Pending[None]: ...
+Save = Callable[[Mapping[str, str | None]], Pending[None]]
+"""Sets what has a value, removes what has none."""
 
 
 class Intents:
-    def __init__(self, catalog: Entries, stored: Mapping[str, str]) -> None:
-        """`stored`: keys and values of the table."""
-        self._catalog = catalog
+    def __init__(self, save: Save, stored: Mapping[str, str]) -> None:
+        """`stored`: what was saved."""
+        self._save = save
         self.unfinished = {_key(key): _intent(value) for key, value in stored.items()}
         """What an earlier run of the broker has left behind."""
 
     def save(self, key: ShareKey, intent: Intent) -> Pending[None]:
-        return self._catalog.save_entries(TABLE, {_key_text(key): _text(intent)})
+        return self._save({_key_text(key): _text(intent)})
 
     def remove(self, key: ShareKey) -> Pending[None]:
-        return self._catalog.save_entries(TABLE, {_key_text(key): None})
+        return self._save({_key_text(key): None})
 
 
 def _key_text(key: ShareKey) -> str:

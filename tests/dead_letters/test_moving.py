@@ -12,7 +12,7 @@ from kbroker.coordinators.shares.records import Dead
 from kbroker.coordinators.shares.state import RecordState, Run, ShareState
 from kbroker.coordinators.shares.store import NotOwner, ShareKey
 from kbroker.dead_letters.building import Batch
-from kbroker.dead_letters.intents import TABLE, Intents
+from kbroker.dead_letters.intents import Intents
 from kbroker.dead_letters.moving import DeadLetters, Target
 from kbroker.dead_letters.origin import letter
 from kbroker.dead_letters.settings import NoDeadLetterTopic
@@ -61,9 +61,7 @@ class Disk:
         self.steps_left -= 1
         return result
 
-    def save_entries(self, table: str, changes: Mapping[str, str | None]) -> Pending[None]:
-        assert table == TABLE
-
+    def save_entries(self, changes: Mapping[str, str | None]) -> Pending[None]:
         def save() -> None:
             for key, value in changes.items():
                 if value is None:
@@ -95,7 +93,7 @@ class Broker:
         self.refusal: Exception | None = None
         self.has_dead_letters = True
         self.waiting: list[Pending[None]] = []
-        self.moves = DeadLetters(Intents(disk, disk.entries), self)
+        self.moves = DeadLetters(Intents(disk.save_entries, disk.entries), self)
 
     def now_ms(self) -> int:
         return NOW + 5

@@ -50,7 +50,7 @@ TOPIC_CONFIGS = table((
         _FROM_0, _ANY_TIME, ("log.cleaner.delete.retention.ms",)),
     honoured("errors.deadletterqueue.group.enable", BOOLEAN, False,
         "Whether share groups may write their dead letters here (KIP-1191).",
-        None, _ANY_TIME),
+        None, _ANY_TIME, internal=True),
     honoured("file.delete.delay.ms", LONG, _log("file_delete_delay_ms"),
         "How long a removed segment's files stay on disk before they are unlinked.",
         _FROM_0, _ANY_TIME, ("log.segment.delete.delay.ms",)),

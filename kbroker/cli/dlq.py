@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kbroker.cli import connection, times
-from kbroker.cli.output import (
-    add_output_options,
-    note,
-    plural,
-    print_json,
-    print_rows,
-    print_table,
-    say,
-    stream,
-)
-from kbroker.exit_codes import FAILED, OK, USAGE, CommandFailed
-
-if TYPE_CHECKING:
-    from kbroker.cli.dlq_letters import DeadLetter
+from kbroker.cli.output import add_output_options, note, print_json, print_table
+from kbroker.exit_codes import OK
 
 _DESCRIPTION = """\
 Dead letters: records that could not be processed, in a topic of their own. Headers tell where they came from
@@ -160,72 +146,9 @@ def _rows(topic: dict[str, Any]) -> Iterator[list[object]]:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from kbroker.cli.dlq_ledger import read_ledger
-    from kbroker.cli.dlq_letters import partitions_of, read, reader, starts_of, wanted
-    from kbroker.cli.record_format import compile_format
+    from kbroker.cli.dlq_show import show
 
-    if arguments.format is not None and arguments.json:
-        raise CommandFailed("--format and --json exclude each other", USAGE)
-    write = None if arguments.format is None else compile_format(arguments.format)
-    with connection.admin(arguments) as client, reader(arguments) as consumer:
-        (topic,) = connection.topic_metadata(client, [arguments.topic])
-        ledger = read_ledger(consumer, arguments.topic, str(topic.get("topic_id", "")))
-        partitions = partitions_of(consumer, arguments.topic, arguments.partition)
-        left = arguments.limit
-        for found in read(consumer, partitions, starts_of(consumer, partitions, arguments)):
-            if not wanted(arguments, found):
-                continue
-            if left is not None and left <= 0:
-                break
-            left = None if left is None else left - 1
-            if write is not None:
-                sys.stdout.buffer.write(write(found.record))
-                continue
-            sent_back = ledger.has(found.record.partition, found.record.offset)
-            if arguments.json:
-                stream(json.dumps(_as_json(found, sent_back), ensure_ascii=False))
-            else:
-                _print(found, sent_back)
-    return OK
-
-
-def _as_json(found: DeadLetter, sent_back: bool) -> dict[str, Any]:
-    from kbroker.cli.record_format import fields
-
-    origin = None if found.origin is None else found.origin._asdict()
-    return {
-        **fields(found.record._replace(headers=list(found.headers))),
-        "origin": origin,
-        "sent_back": sent_back,
-    }
-
-
-def _print(found: DeadLetter, sent_back: bool) -> None:
-    record, origin, headers = found
-    again = ", sent back" if sent_back else ""
-    stream(f"{record.topic}-{record.partition}@{record.offset}  {times.iso(record.timestamp)}{again}")
-    if origin is not None:
-        by = "" if origin.group is None else f", {_BY[origin.kind]} {origin.group}"
-        count = "" if origin.delivery_count is None else f", {plural(origin.delivery_count, 'delivery')}"
-        stream(f"  from    {origin.place}{by}{count.replace('deliverys', 'deliveries')}")
-        stream(f"  reason  {origin.reason or '-'}")
-    stream(f"  key     {_readable(record.key)}")
-    stream(f"  value   {_readable(record.value)}")
-    for name, value in headers:
-        stream(f"  header  {name}={_readable(value)}")
-
-
-_BY = {"share": "share group", "connect": "connector", "streams": "application", "pipeline": "pipeline"}
-
-
-def _readable(data: bytes | None) -> str:
-    if data is None:
-        return "null"
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return f"0x{data.hex()}"
-    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
+    return show(arguments)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -235,59 +158,6 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _purge(arguments: argparse.Namespace) -> int:
-    from kbroker.cli.topic import trim_targets, trimmed_topic
+    from kbroker.cli.dlq_purge import purge
 
-    make = connection.kafka().TopicPartition
-    with connection.admin(arguments) as client:
-        topic = trimmed_topic(client, arguments)
-        bounds = connection.partition_offsets(client, [topic])
-        targets = (
-            _sent_back(arguments, topic, bounds)
-            if arguments.replayed
-            else trim_targets(client, arguments, topic)
-        )
-        number = sum(targets[key] - bounds[key][0] for key in targets)
-        if not _agreed(arguments, number):
-            note("nothing was deleted")
-            return FAILED
-        done = client.delete_records({make(*key): offset for key, offset in targets.items()})
-    rows = [
-        {
-            "partition": each.partition,
-            "deleted": done[each]["low_watermark"] - bounds[each.topic, each.partition][0],
-            "log_start_offset": done[each]["low_watermark"],
-        }
-        for each in sorted(done)
-    ]
-    print_rows(arguments, rows, {"partition": "PARTITION", "deleted": "DELETED", "log_start_offset": "START"})
-    return OK
-
-
-def _sent_back(
-    arguments: argparse.Namespace, topic: dict[str, Any], bounds: dict[tuple[str, int], tuple[int, int]]
-) -> dict[tuple[str, int], int]:
-    """Up to the first letter of each partition that was not sent back."""
-    from kbroker.cli.dlq_ledger import read_ledger
-    from kbroker.cli.dlq_letters import read, reader
-
-    make = connection.kafka().TopicPartition
-    targets = {}
-    with reader(arguments) as consumer:
-        ledger = read_ledger(consumer, topic["name"], str(topic.get("topic_id", "")))
-        for key, (start, _) in bounds.items():
-            targets[key] = start
-            for each in read(consumer, [make(*key)]):
-                if not ledger.has(each.record.partition, each.record.offset):
-                    break
-                targets[key] = each.record.offset + 1
-    return targets
-
-
-def _agreed(arguments: argparse.Namespace, number: int) -> bool:
-    if arguments.yes or not number:
-        return True
-    asked = f"this deletes {plural(number, 'offset')} of {arguments.topic}"
-    if not sys.stdin.isatty():
-        raise CommandFailed(f"{asked}: write --yes if that is meant", USAGE)
-    say(f"{asked}. Type yes to go on:")
-    return sys.stdin.readline().strip().lower() == "yes"
+    return purge(arguments)

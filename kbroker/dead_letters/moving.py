@@ -18,23 +18,23 @@ Sans-IO: logs are given, time is asked for, waiting is a Pending.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from kbroker.coordinators.shares.records import Dead
 from kbroker.coordinators.shares.state import RecordState, Run, ShareState, ShareStateChange, merged
 from kbroker.coordinators.shares.store import NotOwner, ShareKey
-from kbroker.dead_letters.building import Batch, Given, Place, batches, origin_offset
+from kbroker.dead_letters.building import Batch, Place, origin_offset
 from kbroker.dead_letters.intents import Intent, Intents
+from kbroker.dead_letters.reading import READ_BYTES, dead_letters_in, read
 from kbroker.dead_letters.settings import NoDeadLetterTopic
 from kbroker.pending import Pending, Steps, run, wait
-from kbroker.protocol.records import Record, increment_sequence, iter_batches, iter_records
+from kbroker.protocol.records import increment_sequence, iter_batches, iter_records
 from kbroker.storage.interface import Appended, Log
 
 logger = logging.getLogger("kbroker.dead_letters")
 
-_READ_BYTES = 256 * 1024
 _MUCH_BYTES = 16 * 1024  # to look into records and build batches of them on the broker's thread
 _RETRY_MS = 1000
 
@@ -252,9 +252,9 @@ class DeadLetters:
         for dead in intent.dead:
             offset = max(dead.first_offset, progress.last_offset + 1)
             while offset <= dead.last_offset:
-                data, next_offset = yield from _read(source, offset, dead.last_offset)
+                data, next_offset = yield from read(source, offset, dead.last_offset)
                 make = partial(
-                    _batches, place, dead, data, range(offset, next_offset), intent,
+                    dead_letters_in, place, dead, data, range(offset, next_offset), intent,
                     now_ms=self._environment.now_ms(), sequence=progress.sequence,
                     max_bytes=log.config.max_message_bytes,
                 )  # fmt: skip
@@ -274,7 +274,7 @@ class DeadLetters:
         progress = _Progress(intent.sequence)
         offset = max(intent.log_end_offset, log.log_start_offset)
         while offset < log.high_watermark:
-            read = log.read(offset, _READ_BYTES)
+            read = log.read(offset, READ_BYTES)
             if isinstance(read, Pending):
                 read = yield from wait(read)
             data = memoryview(read.data)
@@ -292,52 +292,3 @@ def _refreshed(log: Log) -> Steps[None]:
     refreshing = log.refresh()
     if refreshing is not None:
         yield from wait(refreshing)
-
-
-def _read(source: Log, offset: int, last: int) -> Steps[tuple[bytes | None, int]]:
-    """Batches of the log from this offset on, and where to go on. None: retention has taken them."""
-    if offset < source.log_start_offset:
-        return None, min(last + 1, source.log_start_offset)
-    if offset >= source.high_watermark:
-        return b"", last + 1
-    read = source.read(offset, _READ_BYTES)
-    if isinstance(read, Pending):
-        read = yield from wait(read)
-    return read.data, max(read.next_offset, offset + 1)
-
-
-def _batches(
-    place: Place,
-    dead: Dead,
-    data: bytes | None,
-    offsets: range,
-    intent: Intent,
-    *,
-    now_ms: int,
-    sequence: int,
-    max_bytes: int,
-) -> list[Batch]:
-    """Of the records in the data: what is none, or was compacted away, leaves no dead letter."""
-    records: Iterable[tuple[int, Record | None]]
-    if data is None:
-        records = ((offset, None) for offset in offsets)
-    else:
-        records = _records(memoryview(data), offsets.start, dead.last_offset)
-    given = (Given(offset, dead.delivery_count, dead.reason, record) for offset, record in records)
-    return list(
-        batches(
-            place, given, now_ms=now_ms, copy_record=intent.copy_record, max_bytes=max_bytes,
-            producer_id=intent.producer_id, sequence=sequence,
-        )
-    )  # fmt: skip
-
-
-def _records(data: memoryview, first: int, last: int) -> Iterator[tuple[int, Record | None]]:
-    for position, header in iter_batches(data):
-        if header.base_offset > last:
-            return
-        if header.is_control or header.last_offset < first:
-            continue
-        for record in iter_records(data[position : position + header.size_bytes]):
-            if first <= record.offset <= last:
-                yield record.offset, record

@@ -73,6 +73,8 @@ class _Environment:
         if not group.dead_letter_topic:
             return None
         name = topic_name(group.dead_letter_topic, group_id, source)
+        if name == source:
+            raise NoDeadLetterTopic(f"{name} is the topic that the records come from: that would never end")
         check_name(name, broker.settings["errors.deadletterqueue.topic.name.prefix"])
         topic = broker.own_resources.find_topic(name, AclOperation.WRITE)
         if topic is None:

@@ -86,7 +86,8 @@ def test_one_setting_of_the_broker_gives_every_group_and_topic_dead_letters() ->
     ("configs", "topic", "said"),
     [
         ({NAME: "dlq.orders"}, None, "there is no topic dlq.orders, and errors.deadletterqueue.auto.create"),
-        ({NAME: "orders"}, None, "orders does not begin with dlq."),
+        ({NAME: "other"}, None, "other does not begin with dlq."),
+        ({NAME: "{topic}"}, None, "orders is the topic that the records come from"),
         ({NAME: "dlq.plain"}, "dlq.plain", "has not errors.deadletterqueue.group.enable=true"),
     ],
 )

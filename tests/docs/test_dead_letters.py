@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.server_process import ServerProcess
 
 TEXT = (Path(__file__).parents[2] / "docs/dead-letters.md").read_text()
@@ -39,3 +41,15 @@ def test_from_nothing_to_a_letter_that_is_back(tmp_path: Path) -> None:
     assert said["dlq replay"] == "1 record sent to orders\n"
     assert said["consume orders"] == '17 {"amount": -1}\n'
     assert said["dlq purge"].split() == ["PARTITION", "DELETED", "START", "0", "1", "1"]
+
+
+SETTINGS = re.compile(r"^\| `([a-z.]+)` \| (group|topic|broker) \|", re.MULTILINE).findall(TEXT)
+
+
+@pytest.mark.parametrize(("setting", "of"), SETTINGS)
+def test_every_setting_that_is_named_does_something(setting: str, of: str) -> None:
+    from kbroker.config.broker_configs import BROKER_CONFIGS
+    from kbroker.config.resource_configs import GROUP_CONFIGS
+    from kbroker.config.topic_configs import TOPIC_CONFIGS
+
+    assert {"group": GROUP_CONFIGS, "topic": TOPIC_CONFIGS, "broker": BROKER_CONFIGS}[of][setting].applies

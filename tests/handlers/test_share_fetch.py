@@ -5,7 +5,7 @@ import pytest
 from kbroker.coordinators.shares.state import ShareState
 from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
-from kbroker.protocol.errors import ErrorCode
+from kbroker.protocol.errors import ApiError, ErrorCode
 
 from .conftest import NOW_MS, on_late_logs_too
 from .share_members import (
@@ -237,6 +237,71 @@ def test_what_is_reset_meanwhile_ends_the_wait(cluster, topic, one):
     cluster.broker.share_states.replace({ShareKey(GROUP, topic.topic_id, 0): ShareState(1)}).result()
     assert acquired(waiting.result()) == {}
     assert acquired(one.fetch()) == {0: [(1, 2, 1)]}
+
+
+@pytest.fixture
+def cold_reads(cluster, monkeypatch):
+    """What the log has read; each is delivered by `resolve`."""
+    log = cluster.broker.find_log("t", 0)
+    read, cold = log.read, []
+
+    def read_later(*arguments, **options):
+        later = Pending()
+        cold.append((later, read(*arguments, **options)))
+        return later
+
+    monkeypatch.setattr(log, "read", read_later)
+    return cold
+
+
+def test_a_share_partition_is_read_by_one_fetch_at_a_time(cluster, one, two, cold_reads):
+    produce(cluster, 3)
+    first, second = one.fetch(0), two.fetch(0, max_wait_ms=1000)
+    assert len(cold_reads) == 1
+    assert not second.done
+    cold_reads[0][0].resolve(cold_reads[0][1])
+    assert acquired(first.result()) == {0: [(0, 2, 1)]}
+    assert len(cold_reads) == 1
+    produce(cluster, 2)
+    cold_reads[1][0].resolve(cold_reads[1][1])
+    assert acquired(second.result()) == {0: [(3, 4, 1)]}
+
+
+def test_who_goes_while_it_reads_leaves_the_records_to_others(cluster, one, two, cold_reads):
+    produce(cluster, 3)
+    first, second = one.fetch(0), two.fetch(0, max_wait_ms=1000)
+    first.abandon()
+    one.disconnect()
+    for later, got in cold_reads:
+        if not later.done:
+            later.resolve(got)
+    assert acquired(second.result()) == {0: [(0, 2, 1)]}
+
+
+def test_a_read_that_fails_leaves_the_records_to_others(cluster, one, two, cold_reads):
+    produce(cluster, 3)
+    first, second = one.fetch(0), two.fetch(0, max_wait_ms=1000)
+    cold_reads[0][0].fail(ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+    assert codes(first.result()) == {0: (ErrorCode.KAFKA_STORAGE_ERROR, 0)}
+    cold_reads[1][0].resolve(cold_reads[1][1])
+    assert acquired(second.result()) == {0: [(0, 2, 1)]}
+
+
+def test_aborted_batches_are_passed_over_until_there_is_something(cluster, one):
+    configure(cluster, share_isolation_level="read_committed")
+    log = cluster.broker.find_log("t", 0)
+    for number in range(3):
+        cluster.produce(
+            "t",
+            *[NOW_MS] * 2000,
+            producer_id=9,
+            producer_epoch=0,
+            base_sequence=number * 2000,
+            transactional=True,
+        )
+        log.append_control(9, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS)
+    produce(cluster, 1)
+    assert acquired(one.fetch(0, max_wait_ms=1000, max_records=100_000))
 
 
 # sessions, as far as answers show them

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kbroker.catalog.errors import CatalogError, CatalogFull, FactConflict
-from kbroker.catalog.rows import CLUSTER_ID, QUOTAS, TOPIC, UNCLEAN_STARTS, ConfigRow
+from kbroker.catalog.rows import CLUSTER_ID, DEAD_LETTERS, QUOTAS, TOPIC, UNCLEAN_STARTS, ConfigRow
 from kbroker.cluster.features import Features
 from kbroker.cluster.single_node import SingleNode
 from kbroker.config.definition import MAX_INT
@@ -119,6 +119,12 @@ class Broker:
             self._remove_files(row.name, row.topic_id, row.partitions)
         self._report_strangers()
         self._restore_missing()
+        self.has_unfinished_dead_letters = any(row.table == DEAD_LETTERS for row in stored.entries)
+        if self.has_unfinished_dead_letters:
+            scheduler.soon(self._finish_dead_letters)
+
+    def _finish_dead_letters(self) -> None:
+        _ = self.shares
 
     def _open_audit(self) -> AuditLog | None:
         if not self.settings["kbroker.audit.log.file"]:

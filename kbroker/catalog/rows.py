@@ -14,6 +14,7 @@ FEATURES = "features"
 
 # Tables of entries:
 QUOTAS = "quotas"
+DEAD_LETTERS = "share.dead.letters"
 
 ConfigRow = tuple[int, str, str, str]
 """Resource type, resource name, config name, value."""

@@ -24,6 +24,7 @@ COMMANDS = {
     "consume": "consume",
     "group": "group",
     "lag": "lag",
+    "dlq": "dlq",
     "config": "config",
     "cluster": "cluster",
     "user": "user",

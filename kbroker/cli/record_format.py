@@ -81,7 +81,12 @@ def compile_format(text: str) -> Callable[[Any], bytes]:
 
 def as_json(record: Any) -> bytes:
     """One line of JSON."""
-    line = {
+    return json.dumps(fields(record), ensure_ascii=False).encode() + b"\n"
+
+
+def fields(record: Any) -> dict[str, Any]:
+    """What JSON shows of a record."""
+    return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -90,7 +95,6 @@ def as_json(record: Any) -> bytes:
         "value": _text(record.value),
         "headers": [[name, _text(value)] for name, value in record.headers],
     }
-    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
 def _text(data: bytes | None) -> Any:

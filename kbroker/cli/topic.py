@@ -274,15 +274,8 @@ def _add_partitions(arguments: argparse.Namespace) -> int:
 def _trim(arguments: argparse.Namespace) -> int:
     partition_type = connection.kafka().TopicPartition
     with connection.admin(arguments) as client:
-        (topic,) = connection.topic_metadata(client, [arguments.topic])
-        if arguments.partition:
-            known = {each["partition_index"] for each in topic["partitions"]}
-            if missing := set(arguments.partition) - known:
-                raise CommandFailed(f"topic {arguments.topic} has no partition {min(missing)}")
-            topic["partitions"] = [
-                each for each in topic["partitions"] if each["partition_index"] in arguments.partition
-            ]
-        targets = _trim_targets(client, arguments, topic)
+        topic = trimmed_topic(client, arguments)
+        targets = trim_targets(client, arguments, topic)
         done = client.delete_records({partition_type(*key): offset for key, offset in targets.items()})
     rows = [
         {"topic": each.topic, "partition": each.partition, "log_start_offset": done[each]["low_watermark"]}
@@ -292,7 +285,21 @@ def _trim(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _trim_targets(
+def trimmed_topic(client: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The topic with those of its partitions that are meant."""
+    topic: dict[str, Any]
+    (topic,) = connection.topic_metadata(client, [arguments.topic])
+    if arguments.partition:
+        known = {each["partition_index"] for each in topic["partitions"]}
+        if missing := set(arguments.partition) - known:
+            raise CommandFailed(f"topic {arguments.topic} has no partition {min(missing)}")
+        topic["partitions"] = [
+            each for each in topic["partitions"] if each["partition_index"] in arguments.partition
+        ]
+    return topic
+
+
+def trim_targets(
     client: Any, arguments: argparse.Namespace, topic: dict[str, Any]
 ) -> dict[tuple[str, int], int]:
     """The new log start offset of each partition."""

@@ -19,6 +19,12 @@ def _group(name: str, **differing: Any) -> ConfigDef:
     return default._replace(name=name, update=_ANY_TIME, synonyms=(default.name,), **differing)
 
 
+def _kip_1191(name: str) -> ConfigDef:
+    """Kafka has no default of the broker for it."""
+    default = _BROKER_CONFIGS[f"kbroker.group.{name}"]
+    return default._replace(name=name, update=_ANY_TIME, synonyms=(default.name,))
+
+
 # fmt: off
 # The value of a group config lies within the broker's minimum and maximum for it.
 # One that is only accepted belongs to a kind of group that is not there: it cannot be set and is not shown.
@@ -26,6 +32,8 @@ GROUP_CONFIGS = table((
     _group("consumer.assignment.interval.ms"),
     _group("consumer.heartbeat.interval.ms"),
     _group("consumer.session.timeout.ms"),
+    _kip_1191("errors.deadletterqueue.copy.record.enable"),
+    _kip_1191("errors.deadletterqueue.topic.name"),
     _group("kbroker.share.retry.backoff.max.ms"),
     _group("kbroker.share.retry.backoff.ms"),
     _group("kbroker.share.retry.backoff.multiplier"),

@@ -45,4 +45,6 @@ def share_settings(settings: Settings, own: Mapping[str, str]) -> ShareSettings:
         retry_backoff_ms=values["kbroker.share.retry.backoff.ms"],
         retry_backoff_multiplier=values["kbroker.share.retry.backoff.multiplier"],
         retry_backoff_max_ms=values["kbroker.share.retry.backoff.max.ms"],
+        dead_letter_topic=values["errors.deadletterqueue.topic.name"],
+        dead_letter_copy_record=values["errors.deadletterqueue.copy.record.enable"],
     )

@@ -11,6 +11,7 @@ from kbroker.shares.registry import Shares
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.dead_letters.moving import DeadLetters
 
 
 def open_shares(broker: Broker) -> Shares:
@@ -19,4 +20,20 @@ def open_shares(broker: Broker) -> Shares:
     broker.deadlines.append(deadlines)
     timers.on_sooner = lambda: broker.scheduler.soon(deadlines.arm)
     sessions = ShareSessions(lambda: int(broker.settings["group.share.max.share.sessions"]))
-    return Shares(broker.share_states, broker.share_settings, sessions, timers, broker.clock)
+    shares = Shares(
+        broker.share_states,
+        broker.share_settings,
+        sessions,
+        timers,
+        broker.clock,
+        lambda: _open_dead_letters(broker),
+    )
+    if broker.has_unfinished_dead_letters:
+        shares.recover_dead_letters()
+    return shares
+
+
+def _open_dead_letters(broker: Broker) -> DeadLetters:
+    from kbroker.shares.dead_letters import open_dead_letters
+
+    return open_dead_letters(broker)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.shares.partition import Change, SharePartition
 from kbroker.coordinators.shares.state import UNDECIDED
-from kbroker.coordinators.shares.store import ShareKey
-from kbroker.pending import Pending, Steps, run, wait
+from kbroker.coordinators.shares.store import NotOwner, ShareKey
+from kbroker.pending import Pending, Steps, after, run, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.shares.live import LiveShare
 from kbroker.shares.start_offset import start_offset
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.state import ShareState
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.timers import Timers
+    from kbroker.dead_letters.moving import DeadLetters
     from kbroker.requests.share_sessions import ShareSession, ShareSessions
     from kbroker.storage.interface import Log
 
 logger = logging.getLogger("kbroker.shares")
 
 Changes = Sequence[tuple[LiveShare, Change | None]]
+Settling = Sequence[tuple[LiveShare, Change]]
 
 
 class Shares:
@@ -39,7 +42,10 @@ class Shares:
         sessions: ShareSessions,
         timers: Timers,
         clock: Callable[[], int],
+        open_dead_letters: Callable[[], DeadLetters],
     ) -> None:
+        self._open_dead_letters = open_dead_letters
+        self._recovering: dict[ShareKey, Pending[None]] = {}
         self.settings = settings
         self.sessions = sessions
         self.clock = clock
@@ -64,6 +70,10 @@ class Shares:
         live = self.get(key)
         if live is not None:
             return live
+        if key in self._recovering:
+            recovered: Pending[None] = Pending()  # one that stops waiting does not stop the others
+            self._recovering[key].then(recovered.follow)
+            return after(recovered, lambda _: self.open(key, log))
         opening = self._opening.get(key)
         if opening is None:
             state = self._states.get(key)
@@ -80,8 +90,56 @@ class Shares:
         return own
 
     def store(self, changes: Changes) -> Pending[None]:
-        """Store what share partitions have changed, in one write, and settle it."""
+        """Store what share partitions have changed, in one write, and settle it.
+
+        What they have given up is stored once it is among the dead letters, where the group has such.
+        """
         settling = [(live, change) for live, change in changes if change is not None]
+        dead = [
+            (live, change)
+            for live, change in settling
+            if change.dead and not live.closed and self.settings(live.key.group_id).dead_letter_topic
+        ]
+        if not dead:
+            return self._store(settling)
+        stored = [self._store([each for each in settling if each not in dead])]
+        stored += [self._store_dead(live, change) for live, change in dead]
+        return run(_all(stored))
+
+    def recover_dead_letters(self) -> None:
+        """Finish what a crash has interrupted; until then such share partitions are not opened."""
+
+        def replace(key: ShareKey, state: ShareState) -> Pending[None]:
+            return self._states.replace({key: state})
+
+        self._recovering = self._dead_letters.recover(self._states.get, replace)
+        for key, recovered in list(self._recovering.items()):
+            recovered.then(partial(self._recovered, key))
+
+    def _recovered(self, key: ShareKey, recovered: Pending[None]) -> None:
+        del self._recovering[key]
+        try:
+            recovered.result()
+        except Exception as error:
+            logger.warning("dead letters of share group %s are not finished: %s", key.group_id, error)
+
+    @cached_property
+    def _dead_letters(self) -> DeadLetters:
+        return self._open_dead_letters()
+
+    def _store_dead(self, live: LiveShare, change: Change) -> Pending[None]:
+        def archive() -> Pending[None]:
+            if live.closed or change.state is None:
+                closed: Pending[None] = Pending()
+                closed.fail(NotOwner())
+                return closed
+            return self._states.write({live.key: change.state})
+
+        live.writes += 1
+        moved = self._dead_letters.store(live.key, live.log, change.dead, archive)
+        return self._settled([(live, change)], moved)
+
+    def _store(self, settling: Settling) -> Pending[None]:
         written = {
             live.key: change.state
             for live, change in settling
@@ -90,6 +148,10 @@ class Shares:
         for live, _ in settling:
             live.writes += 1
         stored = self._states.write(written) if written else Pending.resolved(None)
+        return self._settled(settling, stored)
+
+    def _settled(self, settling: Settling, stored: Pending[None]) -> Pending[None]:
+        """Settle them when it is stored, or is not."""
         result: Pending[None] = Pending()
 
         def settle(done: Pending[None]) -> None:
@@ -184,6 +246,15 @@ class Shares:
             del self._groups[live.key.group_id]
         self._timers.cancel(live.key)
         live.wake()
+
+
+def _all(stored: Sequence[Pending[None]]) -> Steps[None]:
+    """Settles with the last of them; fails as the first that failed."""
+    for each in stored:
+        if not each.done:
+            yield each
+    for each in stored:
+        each.result()
 
 
 def _not_initialized() -> ApiError:

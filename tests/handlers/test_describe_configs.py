@@ -182,7 +182,8 @@ def test_group_configs_fall_back_to_the_brokers(cluster):
     alter(cluster, (GROUP, "g", [("consumer.session.timeout.ms", 0, "50000")]))
     (result,) = describe(cluster, (GROUP, "g", None), include_synonyms=True)
     configs = {config.name: config for config in result.configs}
-    assert {name.partition(".")[0] for name in configs} == {"consumer", "share", "streams", "kbroker"}
+    kinds = {name.partition(".")[0] for name in configs}
+    assert kinds == {"consumer", "errors", "share", "streams", "kbroker"}
     assert synonyms(configs["consumer.session.timeout.ms"]) == [
         ("consumer.session.timeout.ms", "50000", 8),
         ("group.consumer.session.timeout.ms", "45000", 5),

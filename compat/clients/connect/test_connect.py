@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from compat.clients.connect.pipe import Pipe
@@ -100,3 +104,42 @@ def test_workers_share_the_connectors_and_take_over_from_each_other(
         assert eventually(workers, lambda found: len(found) == 1, seconds=60) < both
         pipe.write(["three"])
         pipe.wait_for(["one", "two", "three"])
+
+
+def test_dead_letters_of_a_sink_are_understood_and_sent_back(
+    kafka_server, worker: ConnectWorker, topic: str, tmp_path: Path
+) -> None:
+    def dlq(*arguments: str) -> str:
+        command = [sys.executable, "-m", "kbroker", "dlq", *arguments, "-b", kafka_server.bootstrap]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    producer = Producer({"bootstrap.servers": kafka_server.bootstrap})
+    for value in ('"good"', "no JSON", '"good too"'):
+        producer.produce(topic, value, key="k", headers=[("own", b"1")])
+    producer.flush(30)
+    sink = f"{topic}-sink"
+    settings = {
+        "connector.class": "FileStreamSink",
+        "topics": topic,
+        "file": str(tmp_path / "sink"),
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"dead-{topic}",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    worker.put(f"/connectors/{sink}/config", settings)
+    listed = eventually(lambda: dlq("list"), lambda shown: f"dead-{topic}" in shown, seconds=60)
+    assert "Converting byte[] to Kafka Connect data failed" in listed
+    line = json.loads(dlq("show", f"dead-{topic}", "--group", sink, "--json"))
+    assert {name: line["origin"][name] for name in ("kind", "topic", "partition", "offset")} == {
+        "kind": "connect",
+        "topic": topic,
+        "partition": 0,
+        "offset": 1,
+    }
+    assert (line["key"], line["value"], line["headers"]) == ("k", "no JSON", [["own", "1"]])
+    assert dlq("replay", f"dead-{topic}") == f"1 record sent to {topic}\n"
+    worker.delete(f"/connectors/{sink}")

@@ -23,6 +23,11 @@ class ShareSettings:
     """By how much that grows with each delivery after the first."""
     retry_backoff_max_ms: int = 0
     """Where it ends; 0: nowhere."""
+    dead_letter_topic: str = ""
+    """Where records go that were rejected or delivered too often; empty: nowhere. It may have {group} and
+    {topic} in it."""
+    dead_letter_copy_record: bool = False
+    """Whether they go there whole, or only what tells of them."""
 
     @property
     def reads_committed(self) -> bool:

@@ -1,0 +1,1 @@
+"""Records that could not be processed, in topics of their own."""

@@ -22,7 +22,9 @@ SUBTOPOLOGIES = (sub("0", "t"), sub("1", "u", changelogs=("store",)))
 
 
 class Client:
-    """A thread of an application: it runs what it was told to, and gives up before it takes."""
+    """A thread of an application. It runs what it was told to; while it has yet to do so, it does not say what
+    it runs, else it does when that has changed, and after a failure.
+    """
 
     def __init__(self, member_id: str, process: str) -> None:
         self.member_id = member_id
@@ -146,13 +148,13 @@ class StreamsGroupSimulation(RuleBasedStateMachine):
                     client.member_id, *SUBTOPOLOGIES, process_id=client.process, rebalance_timeout_ms=10**9
                 )
             else:
-                owned = client.runs if client.reports or not answered else None
+                owned = client.runs if client.reports and client.told is None else None
                 result = self.world.heartbeat(client.member_id, client.epoch, owned)
         except (FencedMemberEpoch, UnknownMemberId):
             client.drop_all()
             return
         if answered:
-            client.reports = False
+            client.reports = client.reports and client.told is not None
             client.take(result)
         else:
             client.reports = True  # it does not know what the broker has heard

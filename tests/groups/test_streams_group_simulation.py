@@ -22,7 +22,7 @@ SUBTOPOLOGIES = (sub("0", "t"), sub("1", "u", changelogs=("store",)))
 
 
 class Client:
-    """A thread of an application. It runs what it was told to; while it has yet to do so, it does not say what
+    """A thread of an application. It runs what it was told to; before it has done so, it does not say what
     it runs, else it does when that has changed, and after a failure.
     """
 
@@ -33,6 +33,8 @@ class Client:
         self.runs = Tasks()
         self.told: Tasks | None = None
         self.reports = True
+        self.full = False
+        """Whether an answer was lost."""
 
     def take(self, result: HeartbeatResult) -> None:
         self.epoch = result.member_epoch
@@ -45,7 +47,7 @@ class Client:
             self.runs, self.told, self.reports = self.told, None, True
 
     def drop_all(self) -> None:
-        self.epoch, self.runs, self.told, self.reports = 0, Tasks(), None, True
+        self.epoch, self.runs, self.told, self.reports, self.full = 0, Tasks(), None, True, False
 
 
 class StreamsGroupSimulation(RuleBasedStateMachine):
@@ -149,15 +151,17 @@ class StreamsGroupSimulation(RuleBasedStateMachine):
                 )
             else:
                 owned = client.runs if client.reports and client.told is None else None
-                result = self.world.heartbeat(client.member_id, client.epoch, owned)
+                after_failure = {"rebalance_timeout_ms": 10**9} if client.full else {}
+                result = self.world.heartbeat(client.member_id, client.epoch, owned, **after_failure)
         except (FencedMemberEpoch, UnknownMemberId):
             client.drop_all()
             return
         if answered:
             client.reports = client.reports and client.told is not None
+            client.full = client.full and client.told is not None
             client.take(result)
         else:
-            client.reports = True  # it does not know what the broker has heard
+            client.reports = client.full = True  # it does not know what the broker has heard
 
 
 TestStreamsGroupSimulation = StreamsGroupSimulation.TestCase

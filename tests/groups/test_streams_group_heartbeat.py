@@ -234,6 +234,15 @@ def test_who_missed_an_answer_may_be_an_epoch_behind(world):
             world.heartbeat("m", epoch, owned)
 
 
+def test_who_says_everything_is_told_everything(world):
+    world.join("m")
+    world.join("n")
+    world.heartbeat("m", 2)  # whose answer is lost
+    everything = tasks({"0": [0, 1, 2, 3]})
+    assert world.heartbeat("m", 2, everything).tasks is None
+    assert world.heartbeat("m", 2, everything, rebalance_timeout_ms=60_000).tasks == tasks({"0": [0, 1]})
+
+
 def test_tasks_that_there_are_not_are_refused(world):
     world.join("m")
     for wrong in (tasks({"1": [0]}), tasks({"0": [4]}), tasks({"0": [-1]}), tasks({}, {"0": [9]})):

@@ -22,7 +22,9 @@ SUBTOPOLOGIES = (sub("0", "t"), sub("1", "u", changelogs=("store",)))
 
 
 class Client:
-    """A thread of an application: it runs what it was told to, and gives up before it takes."""
+    """A thread of an application. It runs what it was told to; before it has done so, it does not say what
+    it runs, else it does when that has changed, and after a failure.
+    """
 
     def __init__(self, member_id: str, process: str) -> None:
         self.member_id = member_id
@@ -31,6 +33,8 @@ class Client:
         self.runs = Tasks()
         self.told: Tasks | None = None
         self.reports = True
+        self.full = False
+        """Whether an answer was lost."""
 
     def take(self, result: HeartbeatResult) -> None:
         self.epoch = result.member_epoch
@@ -43,7 +47,7 @@ class Client:
             self.runs, self.told, self.reports = self.told, None, True
 
     def drop_all(self) -> None:
-        self.epoch, self.runs, self.told, self.reports = 0, Tasks(), None, True
+        self.epoch, self.runs, self.told, self.reports, self.full = 0, Tasks(), None, True, False
 
 
 class StreamsGroupSimulation(RuleBasedStateMachine):
@@ -146,16 +150,18 @@ class StreamsGroupSimulation(RuleBasedStateMachine):
                     client.member_id, *SUBTOPOLOGIES, process_id=client.process, rebalance_timeout_ms=10**9
                 )
             else:
-                owned = client.runs if client.reports or not answered else None
-                result = self.world.heartbeat(client.member_id, client.epoch, owned)
+                owned = client.runs if client.reports and client.told is None else None
+                after_failure = {"rebalance_timeout_ms": 10**9} if client.full else {}
+                result = self.world.heartbeat(client.member_id, client.epoch, owned, **after_failure)
         except (FencedMemberEpoch, UnknownMemberId):
             client.drop_all()
             return
         if answered:
-            client.reports = False
+            client.reports = client.reports and client.told is not None
+            client.full = client.full and client.told is not None
             client.take(result)
         else:
-            client.reports = True  # it does not know what the broker has heard
+            client.reports = client.full = True  # it does not know what the broker has heard
 
 
 TestStreamsGroupSimulation = StreamsGroupSimulation.TestCase

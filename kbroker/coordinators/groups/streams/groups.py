@@ -116,11 +116,12 @@ class StreamsGroups:
             updated.member_id,
             updated.member_epoch,
             group.next_heartbeat_ms(settings.heartbeat_interval_ms, now_ms, settled=group.state == "Stable"),
-            updated.assigned if joins or updated.assigned != member.assigned else None,
+            updated.assigned if joins or request.is_full or updated.assigned != member.assigned else None,
             _statuses(group, updated, delay, topology),
             to_create=topology.missing,
         )
-        self._tell_endpoints(group, updated, request, result)
+        moved = joins or updated.assigned != member.assigned
+        self._tell_endpoints(group, updated, request, result, moved=moved)
         if self._registry.groups.get(group.group_id) is not group:
             self._registry.replace(group)
         return self._when_saved(group, result)
@@ -224,10 +225,17 @@ class StreamsGroups:
         return reconciled
 
     def _tell_endpoints(
-        self, group: StreamsGroup, member: StreamsMember, request: HeartbeatRequest, result: HeartbeatResult
+        self,
+        group: StreamsGroup,
+        member: StreamsMember,
+        request: HeartbeatRequest,
+        result: HeartbeatResult,
+        *,
+        moved: bool,
     ) -> None:
+        """`moved`: whether the member has joined or has other tasks."""
         epoch = group.endpoint_information_epoch
-        if result.tasks is not None and member.user_endpoint is not None:
+        if moved and member.user_endpoint is not None:
             epoch += 1
         if epoch != request.endpoint_information_epoch and group.configured is not None:
             result.partitions_by_endpoint = partitions_by_endpoint(

@@ -42,6 +42,11 @@ class HeartbeatRequest:
             return None
         return Tasks(self.active, self.standby, self.warmup)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it says everything, as a client does that does not know what the coordinator has heard."""
+        return self.rebalance_timeout_ms != -1 and self.owned is not None
+
 
 @dataclass(slots=True)
 class HeartbeatResult:

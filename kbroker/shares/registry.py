@@ -62,6 +62,11 @@ class Shares:
         partitions = self._groups.get(key.group_id)
         return None if partitions is None else partitions.get(key[1:])
 
+    def holds(self, key: ShareKey, member_id: str) -> bool:
+        """Whether the member holds records of the share partition."""
+        live = self.get(key)
+        return live is not None and live.partition.holds(member_id)
+
     def open(self, key: ShareKey, log: Log) -> LiveShare | Pending[LiveShare]:
         """The share partition; the first fetch of its group decides where it begins.
 

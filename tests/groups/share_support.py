@@ -50,6 +50,8 @@ class ShareWorld:
         """`before`: the same before a restart."""
         ids = count(1)
         self.topics = topics
+        self.held: set[tuple[str | None, int, str]] = set()
+        """Of which topic and partition which member holds records."""
         self.settings = settings or ShareGroupSettings(assignment_interval_ms=0)
         self.now_ms = before.now_ms if before else 1_000_000
         self.group_writes, self.state_writes = Writes(), Writes()
@@ -61,7 +63,15 @@ class ShareWorld:
         self.coordinator.load(self.now_ms)
 
     def _open(self, coordinator: GroupCoordinator) -> ShareGroups:
-        return ShareGroups(self.env, coordinator, lambda: self.states, lambda group_id: self.settings)
+        return ShareGroups(
+            self.env,
+            coordinator,
+            lambda: self.states,
+            lambda group_id: self.settings,
+            lambda key, member_id: (
+                (self.topics.topic_name(key.topic_id), key.partition, member_id) in self.held
+            ),
+        )
 
     def restarted(self) -> ShareWorld:
         return ShareWorld(self.topics, self.settings, self)

@@ -80,6 +80,26 @@ def test_the_assignment_comes_only_when_it_is_asked_for_or_new(world):
     assert world.heartbeat("m", epoch + 1).assignment is None
 
 
+def test_a_member_keeps_a_partition_for_as_long_as_it_holds_records_of_it(world):
+    epoch = world.join("m", "u").member_epoch
+    world.held = {("u", 0, "m"), ("u", 1, "m")}
+    world.join("n", "u")
+    told = world.heartbeat("m", epoch)
+    assert told.member_epoch == epoch + 1
+    assert told.assignment is None
+    world.held = set()
+    told = world.heartbeat("m", epoch + 1)
+    assert told.member_epoch == epoch + 1
+    assert len(world.assigned(told)["u"]) == 1
+    assert world.heartbeat("m", epoch + 1).assignment is None
+
+
+def test_what_is_held_of_a_topic_that_is_no_longer_subscribed_is_not_kept(world):
+    epoch = world.join("m", "t", "u").member_epoch
+    world.held = {("t", 0, "m")}
+    assert world.assigned(world.heartbeat("m", epoch, "u")) == {"u": {0, 1}}
+
+
 def test_more_members_than_partitions_share_them(world):
     for number in range(5):
         world.join(f"m{number}", "u")

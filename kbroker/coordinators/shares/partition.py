@@ -107,6 +107,10 @@ class SharePartition:
                 runs.append(Run(first, last, state, count))
         return ShareState(start_offset, runs)
 
+    def holds(self, member_id: str) -> bool:
+        """Whether the member has acquired records, and not acknowledged them."""
+        return bool(self._leases.of(member_id))
+
     def next_fetch_offset(self) -> int | None:
         """Where to read the log for what could be acquired; None: nothing, as many are in flight as may."""
         window = self._window

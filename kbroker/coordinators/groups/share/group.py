@@ -5,18 +5,29 @@
     Dead    deleted
 
 Several members may read the same partition, so nobody waits for anybody: a member takes its target with its
-next heartbeat. It commits no offsets: how far a group is stands in the states of its share partitions.
+next heartbeat. A partition that is not in its target any more it keeps for as long as it holds records of
+it: clients forget what they have fetched ahead of a partition that is taken from them, and nobody gets those
+records, nor, soon, those behind them, until their locks run out.
+
+It commits no offsets: how far a group is stands in the states of its share partitions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import FencedMemberEpoch, GroupIdNotFound
 from kbroker.coordinators.groups.group import CheckPartition
 from kbroker.coordinators.groups.modern_group import ModernGroup
 from kbroker.coordinators.groups.share.member import ShareGroupMember
 from kbroker.coordinators.groups.store import CommittedOffset
+from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
+
+Holds = Callable[[ShareKey, str], bool]
+"""Whether a member, by its id, holds records of a share partition."""
 
 
 class ShareGroup(ModernGroup[ShareGroupMember]):
@@ -51,16 +62,35 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
             )
         return member
 
-    def caught_up(self, member: ShareGroupMember, *, subscription_changed: bool) -> ShareGroupMember:
-        """The member with its target; the same object if it has it already."""
-        if member.member_epoch != self.assignment_epoch:
-            member = member.at(self.assignment_epoch, self.target.get(member.member_id, {}))
-        if subscription_changed:  # the target may not be computed yet
-            subscribed = self.subscriptions.topic_ids_of(member)
-            if not subscribed >= member.assigned.keys():
-                rest = {topic: held for topic, held in member.assigned.items() if topic in subscribed}
-                member = member.at(member.member_epoch, rest)
-        return member
+    def caught_up(
+        self, member: ShareGroupMember, holds: Holds, *, subscription_changed: bool
+    ) -> ShareGroupMember:
+        """The member with what it is to read now; the same object if it reads that already."""
+        epoch = self.assignment_epoch
+        on_target = member.member_epoch == epoch and member.assigned == self.target.get(member.member_id, {})
+        if on_target and not subscription_changed:  # a new subscription may come before its target
+            return member
+        assigned = self._assignment(member, holds)
+        if member.member_epoch == epoch and member.assigned == assigned:
+            return member
+        return member.at(epoch, assigned)
+
+    def _assignment(self, member: ShareGroupMember, holds: Holds) -> TopicPartitions:
+        """Its target, as far as it is subscribed to that still, and of what it has the partitions that it
+        holds records of.
+        """
+        target = self.target.get(member.member_id, {})
+        assigned: dict[bytes, frozenset[int]] = {}
+        for topic_id in self.subscriptions.topic_ids_of(member):
+            given = target.get(topic_id, frozenset())
+            held = (
+                partition
+                for partition in member.assigned.get(topic_id, frozenset()) - given
+                if holds(ShareKey(self.group_id, topic_id, partition), member.member_id)
+            )
+            if partitions := given.union(held):
+                assigned[topic_id] = partitions
+        return assigned
 
     def partitions(self) -> list[tuple[bytes, int]]:
         """All that the group reads, by topic id."""

@@ -29,7 +29,7 @@ from kbroker.coordinators.groups.errors import (
 from kbroker.coordinators.groups.member_timers import MemberTimer
 from kbroker.coordinators.groups.modern_member import with_news
 from kbroker.coordinators.groups.share import snapshot
-from kbroker.coordinators.groups.share.group import ShareGroup
+from kbroker.coordinators.groups.share.group import Holds, ShareGroup
 from kbroker.coordinators.groups.share.requests import (
     ShareHeartbeatRequest,
     ShareHeartbeatResult,
@@ -50,12 +50,14 @@ class ShareGroups:
         registry: GroupRegistry,
         states: Callable[[], ShareStates],
         settings_for: SettingsFor = lambda group_id: ShareGroupSettings(),
+        holds: Holds = lambda key, member_id: False,
     ) -> None:
         """`states`: asked for when they are needed first."""
         self._env = env
         self._registry = registry
         self._states = states
         self.settings_for = settings_for
+        self._holds = holds
 
     # requests
 
@@ -90,7 +92,7 @@ class ShareGroups:
         if group.wants_target(settings.assignment_interval_ms, now_ms):
             group.set_target(compute_target(group, assign_simple), now_ms)
             group.initialization_requested = True
-        updated = group.caught_up(updated, subscription_changed=resubscribed)
+        updated = group.caught_up(updated, self._holds, subscription_changed=resubscribed)
         if updated.member_epoch != member.member_epoch:
             group.changed_ms = now_ms
         group.put(updated)

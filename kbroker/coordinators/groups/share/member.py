@@ -14,9 +14,10 @@ class ShareGroupMember(ModernMember):
 
     def at(self, member_epoch: int, assigned: TopicPartitions) -> ShareGroupMember:
         """There is nothing to give up first: others may have the same partitions."""
+        same = member_epoch == self.member_epoch
         return replace(
             self,
             member_epoch=member_epoch,
-            previous_member_epoch=self.member_epoch,
+            previous_member_epoch=self.previous_member_epoch if same else self.member_epoch,
             assigned=assigned,
         )

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.coordinators.groups.share.groups import ShareGroups
     from kbroker.coordinators.groups.streams.groups import StreamsGroups
-    from kbroker.coordinators.shares.store import ShareKey
     from kbroker.topics.registry import Topic, Topics
 
 T = TypeVar("T")
@@ -74,11 +73,13 @@ def _open_share_groups(broker: Broker, coordinator: GroupCoordinator) -> ShareGr
     from kbroker.groups.share_settings import share_group_settings
 
     settings = GroupValues(broker, share_group_settings)
-
-    def holds(key: ShareKey, member_id: str) -> bool:
-        return "shares" in broker.__dict__ and broker.shares.holds(key, member_id)
-
-    return ShareGroups(coordinator.environment, coordinator, lambda: broker.share_states, settings.of, holds)
+    return ShareGroups(
+        coordinator.environment,
+        coordinator,
+        lambda: broker.share_states,
+        lambda: broker.shares.rights,
+        settings.of,
+    )
 
 
 def _open_streams_groups(broker: Broker, coordinator: GroupCoordinator) -> StreamsGroups:

@@ -180,15 +180,22 @@ class ShareFetching(Fetching[SharePartitionFetch]):
     def _attempt(self) -> bool:
         self._resources.check_group(AclOperation.READ, self._session.group_id)
         self._errors = 0
-        ready = sum(each.has_something(committed=self._committed) for each in self._asked)
+        ready = sum(map(self._has_something, self._asked))
         for each in self._asked:
             each.max_bytes = self._max_bytes // max(ready, 1)
         return super()._attempt()
 
+    def _has_something(self, asked: SharePartitionFetch) -> bool:
+        return self._may_acquire(asked) and asked.has_something(committed=self._committed)
+
+    def _may_acquire(self, asked: SharePartitionFetch) -> bool:
+        session = self._session
+        return self._shares.rights.may_acquire(session.group_id, session.member_id, asked.key)
+
     def _wanted(self) -> Iterator[WantedRead]:
         for asked in self._asked:
             live = asked.live
-            if live is not None and not live.closed and live.has_something(committed=self._committed):
+            if live is not None and not live.closed and self._has_something(asked):
                 offset = live.partition.next_fetch_offset() or 0
                 yield WantedRead(live.log, offset, self._read_bytes(live, asked.max_bytes))
 
@@ -204,7 +211,7 @@ class ShareFetching(Fetching[SharePartitionFetch]):
             return read
         if asked.live.closed:
             self._over = True  # the next fetch opens it anew
-        elif asked.live.has_something(committed=self._committed):
+        elif self._has_something(asked):
             asked.live.reader = self
             asked.fetch_offset = asked.live.partition.next_fetch_offset() or 0
             read.log = log
@@ -260,6 +267,8 @@ class ShareFetching(Fetching[SharePartitionFetch]):
             live, got = read.asked.live, read.slice
             if left <= 0 or live is None or live.closed or got is None or not got.size_bytes:
                 continue
+            if not self._may_acquire(read.asked):
+                continue
             found = ReadBatches(got)
             acquired, change = live.partition.acquire(
                 self._session.member_id,
@@ -307,7 +316,7 @@ class ShareFetching(Fetching[SharePartitionFetch]):
         if not self._waits:
             return
         self._woken = False
-        if any(asked.has_something(committed=self._committed) for asked in self._asked):
+        if any(map(self._has_something, self._asked)):
             self._again()
 
     def _finish(self) -> None:

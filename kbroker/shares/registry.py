@@ -17,6 +17,7 @@ from kbroker.coordinators.shares.store import NotOwner, ShareKey
 from kbroker.pending import Pending, Steps, after, run, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.shares.live import LiveShare
+from kbroker.shares.rights import MemberRights
 from kbroker.shares.start_offset import start_offset
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Shares:
         self._recovering: dict[ShareKey, Pending[None]] = {}
         self.settings = settings
         self.sessions = sessions
+        self.rights = MemberRights(self.get)
         self.clock = clock
         self._states = states
         self._timers = timers
@@ -61,11 +63,6 @@ class Shares:
     def get(self, key: ShareKey) -> LiveShare | None:
         partitions = self._groups.get(key.group_id)
         return None if partitions is None else partitions.get(key[1:])
-
-    def holds(self, key: ShareKey, member_id: str) -> bool:
-        """Whether the member holds records of the share partition."""
-        live = self.get(key)
-        return live is not None and live.partition.holds(member_id)
 
     def open(self, key: ShareKey, log: Log) -> LiveShare | Pending[LiveShare]:
         """The share partition; the first fetch of its group decides where it begins.

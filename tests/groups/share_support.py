@@ -15,6 +15,7 @@ from kbroker.coordinators.groups.share.groups import ShareGroups
 from kbroker.coordinators.groups.share.requests import ShareHeartbeatRequest, ShareHeartbeatResult
 from kbroker.coordinators.groups.share.settings import ShareGroupSettings
 from kbroker.coordinators.shares.states import ShareStates
+from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
 from tests.groups.consumer_support import FakeTopics, Names
 
@@ -52,6 +53,8 @@ class ShareWorld:
         self.topics = topics
         self.held: set[tuple[str | None, int, str]] = set()
         """Of which topic and partition which member holds records."""
+        self.withdrawn: set[tuple[str | None, int, str]] = set()
+        """And of which it may not acquire any."""
         self.settings = settings or ShareGroupSettings(assignment_interval_ms=0)
         self.now_ms = before.now_ms if before else 1_000_000
         self.group_writes, self.state_writes = Writes(), Writes()
@@ -67,11 +70,22 @@ class ShareWorld:
             self.env,
             coordinator,
             lambda: self.states,
+            lambda: self,
             lambda group_id: self.settings,
-            lambda key, member_id: (
-                (self.topics.topic_name(key.topic_id), key.partition, member_id) in self.held
-            ),
         )
+
+    def withdraw(self, key: ShareKey, member_id: str) -> bool:
+        right = (self.topics.topic_name(key.topic_id), key.partition, member_id)
+        if right in self.held:
+            return False
+        self.withdrawn.add(right)
+        return True
+
+    def grant(self, key: ShareKey, member_id: str) -> None:
+        self.withdrawn.discard((self.topics.topic_name(key.topic_id), key.partition, member_id))
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        self.withdrawn = {right for right in self.withdrawn if right[2] != member_id}
 
     def restarted(self) -> ShareWorld:
         return ShareWorld(self.topics, self.settings, self)

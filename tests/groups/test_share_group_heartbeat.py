@@ -90,8 +90,12 @@ def test_a_member_keeps_a_partition_for_as_long_as_it_holds_records_of_it(world)
     world.held = set()
     told = world.heartbeat("m", epoch + 1)
     assert told.member_epoch == epoch + 1
-    assert len(world.assigned(told)["u"]) == 1
+    (kept,) = world.assigned(told)["u"]
+    assert world.withdrawn == {("u", 1 - kept, "m")}
     assert world.heartbeat("m", epoch + 1).assignment is None
+    world.heartbeat("n", -1)
+    assert len(world.assigned(world.heartbeat("m", epoch + 1))["u"]) == 2
+    assert world.withdrawn == set()
 
 
 def test_what_is_held_of_a_topic_that_is_no_longer_subscribed_is_not_kept(world):

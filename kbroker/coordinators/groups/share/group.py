@@ -6,15 +6,15 @@
 
 Several members may read the same partition, so nobody waits for anybody: a member takes its target with its
 next heartbeat. A partition that is not in its target any more it keeps for as long as it holds records of
-it: clients forget what they have fetched ahead of a partition that is taken from them, and nobody gets those
-records, nor, soon, those behind them, until their locks run out.
+it, and from then on it acquires none: clients forget what they have fetched ahead of a partition that is
+taken from them, and nobody would get those records, nor, soon, those behind them, until their locks run out.
 
 It commits no offsets: how far a group is stands in the states of its share partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.environment import GroupEnvironment
@@ -26,8 +26,19 @@ from kbroker.coordinators.groups.store import CommittedOffset
 from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
 
-Holds = Callable[[ShareKey, str], bool]
-"""Whether a member, by its id, holds records of a share partition."""
+
+class Rights(Protocol):
+    """Which share partitions members may acquire records of: all, but for those that were withdrawn."""
+
+    def withdraw(self, key: ShareKey, member_id: str) -> bool:
+        """The member acquires no more of this share partition; False: it does, since it holds some."""
+        ...
+
+    def grant(self, key: ShareKey, member_id: str) -> None: ...
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        """The member is gone."""
+        ...
 
 
 class ShareGroup(ModernGroup[ShareGroupMember]):
@@ -63,30 +74,33 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
         return member
 
     def caught_up(
-        self, member: ShareGroupMember, holds: Holds, *, subscription_changed: bool
+        self, member: ShareGroupMember, rights: Rights, *, subscription_changed: bool
     ) -> ShareGroupMember:
         """The member with what it is to read now; the same object if it reads that already."""
         epoch = self.assignment_epoch
         on_target = member.member_epoch == epoch and member.assigned == self.target.get(member.member_id, {})
         if on_target and not subscription_changed:  # a new subscription may come before its target
             return member
-        assigned = self._assignment(member, holds)
+        assigned = self._assignment(member, rights)
         if member.member_epoch == epoch and member.assigned == assigned:
             return member
         return member.at(epoch, assigned)
 
-    def _assignment(self, member: ShareGroupMember, holds: Holds) -> TopicPartitions:
+    def _assignment(self, member: ShareGroupMember, rights: Rights) -> TopicPartitions:
         """Its target, as far as it is subscribed to that still, and of what it has the partitions that it
         holds records of.
         """
-        target = self.target.get(member.member_id, {})
+        member_id = member.member_id
+        target = self.target.get(member_id, {})
         assigned: dict[bytes, frozenset[int]] = {}
         for topic_id in self.subscriptions.topic_ids_of(member):
             given = target.get(topic_id, frozenset())
+            for partition in given:
+                rights.grant(ShareKey(self.group_id, topic_id, partition), member_id)
             held = (
                 partition
                 for partition in member.assigned.get(topic_id, frozenset()) - given
-                if holds(ShareKey(self.group_id, topic_id, partition), member.member_id)
+                if not rights.withdraw(ShareKey(self.group_id, topic_id, partition), member_id)
             )
             if partitions := given.union(held):
                 assigned[topic_id] = partitions

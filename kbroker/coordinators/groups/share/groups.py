@@ -29,7 +29,7 @@ from kbroker.coordinators.groups.errors import (
 from kbroker.coordinators.groups.member_timers import MemberTimer
 from kbroker.coordinators.groups.modern_member import with_news
 from kbroker.coordinators.groups.share import snapshot
-from kbroker.coordinators.groups.share.group import Holds, ShareGroup
+from kbroker.coordinators.groups.share.group import Rights, ShareGroup
 from kbroker.coordinators.groups.share.requests import (
     ShareHeartbeatRequest,
     ShareHeartbeatResult,
@@ -49,15 +49,15 @@ class ShareGroups:
         env: GroupEnvironment,
         registry: GroupRegistry,
         states: Callable[[], ShareStates],
+        rights: Callable[[], Rights],
         settings_for: SettingsFor = lambda group_id: ShareGroupSettings(),
-        holds: Holds = lambda key, member_id: False,
     ) -> None:
-        """`states`: asked for when they are needed first."""
+        """`states` and `rights`: asked for when they are needed first."""
         self._env = env
         self._registry = registry
         self._states = states
         self.settings_for = settings_for
-        self._holds = holds
+        self._rights = rights
 
     # requests
 
@@ -92,7 +92,7 @@ class ShareGroups:
         if group.wants_target(settings.assignment_interval_ms, now_ms):
             group.set_target(compute_target(group, assign_simple), now_ms)
             group.initialization_requested = True
-        updated = group.caught_up(updated, self._holds, subscription_changed=resubscribed)
+        updated = group.caught_up(updated, self._rights(), subscription_changed=resubscribed)
         if updated.member_epoch != member.member_epoch:
             group.changed_ms = now_ms
         group.put(updated)
@@ -199,6 +199,7 @@ class ShareGroups:
         """
         group.remove(member_id)
         group.timers.cancel_all((member_id,))
+        self._rights().forget(group.group_id, member_id)
         group.refresh_metadata()
         group.bump_epoch(now_ms)
         return self._saved(group, result)

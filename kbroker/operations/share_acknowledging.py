@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kbroker.coordinators.shares.acknowledging import check_form
 from kbroker.coordinators.shares.partition import (
     Acknowledgement,
     AcknowledgeType,
@@ -95,24 +96,13 @@ class Acknowledging:
         self._resources.log_of(topic, partition[1])
         if not batches:
             return None
-        self._check(batches)
+        check_form(batches, self._last_type)
         live = self._shares.get(ShareKey(self._group_id, *partition))
         if live is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Nobody has fetched from this partition.")
         change = live.partition.acknowledge(self._member_id, batches, self._shares.clock())
         self._shares.arm(live)
         return None if change is None else (live, change)
-
-    def _check(self, batches: Sequence[Acknowledgement]) -> None:
-        previous = -1
-        for first, last, types in batches:
-            if first > last or first < previous:
-                raise InvalidAcknowledgement("The offsets are not in order.")
-            if not types or (len(types) > 1 and len(types) != last - first + 1):
-                raise InvalidAcknowledgement("There must be one type for all offsets, or one for each.")
-            if min(types) < 0 or max(types) > self._last_type:
-                raise InvalidAcknowledgement("There is no such type, or the request does not allow it.")
-            previous = last
 
 
 def _outcome(error: Exception) -> Outcome:

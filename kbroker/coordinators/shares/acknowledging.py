@@ -30,8 +30,11 @@ Step = tuple[int, int, Status, Status]
 """First and last offset, what the records are, what they become."""
 
 
-def check_form(acknowledgements: Sequence[Acknowledgement]) -> None:
-    """What is wrong whatever the records are. Raises InvalidAcknowledgement."""
+def check_form(acknowledgements: Sequence[Acknowledgement], last_type: int = RENEW) -> None:
+    """What is wrong whatever the records are. Raises InvalidAcknowledgement.
+
+    `last_type`: the highest that may be used.
+    """
     previous_last = -1
     for first, last, types in acknowledgements:
         if first > last:
@@ -40,7 +43,7 @@ def check_form(acknowledgements: Sequence[Acknowledgement]) -> None:
             raise InvalidAcknowledgement(f"the offset {first} comes after {previous_last}")
         if len(types) != 1 and len(types) != last - first + 1:
             raise InvalidAcknowledgement(f"{len(types)} types for the offsets {first} to {last}")
-        if min(types) < GAP or max(types) > RENEW:
+        if min(types) < GAP or max(types) > last_type:
             raise InvalidAcknowledgement("there is no such type of acknowledgement")
         previous_last = last
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kbroker.coordinators.shares.acknowledging import Plan, Step, check_form
+from kbroker.coordinators.shares.acknowledging import Plan, Step
 from kbroker.coordinators.shares.acquisition import Acquisition
 from kbroker.coordinators.shares.changes import Change, Move, begin, stored_as
 from kbroker.coordinators.shares.leases import Lease, Leases
@@ -170,11 +170,10 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
     ) -> Change | None:
-        """All or nothing. None: there was nothing to change.
+        """All or nothing. None: there was nothing to change. Their form is checked (`check_form`).
 
         Raises InvalidAcknowledgement, InvalidRecordState.
         """
-        check_form(acknowledgements)
         settings = self._settings()
         plan = Plan(self._window, member_id, settings, now_ms)
         for each in acknowledgements:

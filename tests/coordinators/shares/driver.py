@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kbroker.coordinators.shares.acknowledging import check_form
 from kbroker.coordinators.shares.partition import (
     Acknowledgement,
     AcknowledgeType,
@@ -85,6 +86,7 @@ class Driver:
             Acknowledgement(first, last, [types] if isinstance(types, int) else types)
             for first, last, types in ranges
         ]
+        check_form(batches)
         return self.finish(self.partition.acknowledge(member, batches, self.now_ms))
 
     def release(self, member: str = "a") -> Change | None:

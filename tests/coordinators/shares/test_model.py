@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kbroker.coordinators.shares.acknowledging import check_form
 from kbroker.coordinators.shares.partition import (
     Acknowledgement,
     AcquireMode,
@@ -226,6 +227,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         refusal: type[Exception] | None = None
         change = None
         try:
+            check_form(acknowledgements)
             change = self.partition.acknowledge(member, acknowledgements, self.now_ms)
         except (InvalidAcknowledgement, InvalidRecordState) as error:
             refusal = type(error)

@@ -106,10 +106,14 @@ def _facts(facts: dict[str, str]) -> str:
 
 def _later(later: dict[str, dict[str, str]]) -> str:
     """Which rows are of other runs, by the first word of their names."""
-    runs: dict[str, dict[str, None]] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
     for row, facts in later.items():
-        runs.setdefault(row.split(":")[0], {})[f"{facts['date']}, commit {facts['commit']}"] = None
-    return "".join(f" Rows of *{kind}*: measured later, {' and '.join(when)}." for kind, when in runs.items())
+        runs.setdefault((row.split(":")[0], facts["date"]), {})[facts["commit"]] = None
+    return "".join(
+        f" Rows of *{kind}*: measured later, {date}, {'commits' if len(commits) > 1 else 'commit'} "
+        f"{', '.join(commits)}."
+        for (kind, date), commits in runs.items()
+    )
 
 
 def _security(samples: report.Samples) -> str:

@@ -39,6 +39,7 @@ def handle(
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
     any_topic = False
     for asked in request.topics:
+        yield None
         name = asked.topic_name
         refused: ApiError | None = None
         try:

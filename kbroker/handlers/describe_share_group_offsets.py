@@ -1,12 +1,12 @@
 """DescribeShareGroupOffsets 0–1: where share groups are in their partitions (KIP-932).
 
 Version 1 adds the lag (KIP-1226). Without topics it is asked for all partitions that the group has. Of what
-is not known, be it the partition, the topic or the group, the start offset is -1; no error is told.
+is not known, be it the partition, the topic or the group, the start offset is -1; no error is told. A group
+of which all partitions are asked for several times is answered once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
@@ -40,7 +40,13 @@ def handle(
 ) -> Steps[DescribeShareGroupOffsetsResponse]:
     resources = broker.resources(context)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
+    whole: set[str] = set()
     for asked in request.groups:
+        yield None
+        if asked.topics is None:
+            if asked.group_id in whole:
+                continue
+            whole.add(asked.group_id)
         group = yield from _group(resources, asked)
         groups.append(group)
     return DescribeShareGroupOffsetsResponse(groups=groups)
@@ -56,8 +62,11 @@ def _group(
     except ApiError as error:
         answer.error_code, answer.error_message = describe(error)
         return answer
-    topics = _all_topics(resources, states, asked.group_id) if asked.topics is None else asked.topics
+    topics = asked.topics
+    if topics is None:
+        topics = yield from _all_topics(resources, states, asked.group_id)
     for topic in topics:
+        yield None
         found = resources.find_topic(topic.topic_name, AclOperation.DESCRIBE)
         described = DescribeShareGroupOffsetsResponseTopic(
             topic.topic_name, _NO_TOPIC_ID if found is None else found.topic_id
@@ -84,7 +93,7 @@ def _refusal(resources: Resources, topic: str) -> ApiError | None:
 
 def _all_topics(
     resources: Resources, states: ShareStates, group_id: str
-) -> Iterable[DescribeShareGroupOffsetsRequestTopic]:
+) -> Steps[list[DescribeShareGroupOffsetsRequestTopic]]:
     """Those that the caller may see."""
     topics: dict[bytes, DescribeShareGroupOffsetsRequestTopic] = {}
     for topic_id, partition in sorted(states.initialized(group_id)):
@@ -92,7 +101,8 @@ def _all_topics(
         if topic is not None:
             asked = topics.setdefault(topic_id, DescribeShareGroupOffsetsRequestTopic(topic.name))
             asked.partitions.append(partition)
-    return topics.values()
+        yield None
+    return list(topics.values())
 
 
 def _partition(

@@ -188,6 +188,28 @@ def _deleted_offsets(body: Any, answer: Any) -> Iterator[Change]:
             yield Change("GROUP", body.group_id, partition.error_code, details)
 
 
+def _altered_share_offsets(body: Any, answer: Any) -> Iterator[Change]:
+    if answer.error_code or not answer.responses:
+        yield Change("GROUP", body.group_id, answer.error_code)
+    asked = {
+        (topic.topic_name, partition.partition_index): partition.start_offset
+        for topic in body.topics
+        for partition in topic.partitions
+    }
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            offset = asked.get((topic.topic_name, partition.partition_index))
+            place = {"topic": topic.topic_name, "partition": partition.partition_index, "offset": offset}
+            yield Change("GROUP", body.group_id, partition.error_code, place)
+
+
+def _deleted_share_offsets(body: Any, answer: Any) -> Iterator[Change]:
+    if answer.error_code or not answer.responses:
+        yield Change("GROUP", body.group_id, answer.error_code)
+    for topic in answer.responses:
+        yield Change("GROUP", body.group_id, topic.error_code, {"topic": topic.topic_name})
+
+
 def _created_acls(body: Any, answer: Any) -> Iterator[Change]:
     for asked, result in zip(body.creations, answer.results, strict=False):
         yield Change("ACL", asked.resource_name, result.error_code, _plain(asked))
@@ -260,4 +282,6 @@ _CHANGES: Mapping[int, Callable[[Any, Any], Iterator[Change]]] = {
     49: _altered_quotas,
     51: _altered_users,
     57: _updated_features,
+    91: _altered_share_offsets,
+    92: _deleted_share_offsets,
 }

@@ -12,6 +12,11 @@ import pytest
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages import alter_client_quotas, incremental_alter_configs
 from kbroker.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
+from kbroker.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from kbroker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kbroker.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kbroker.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -19,6 +24,10 @@ from kbroker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
+)
+from kbroker.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
 )
 from kbroker.protocol.messages.delete_topics import DeleteTopicsRequest
 from kbroker.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -43,6 +52,10 @@ NOT_TOLD = {
     "EndTxn",
     "WriteTxnMarkers",
     "TxnOffsetCommit",
+    "ShareGroupHeartbeat",
+    "ShareFetch",
+    "ShareAcknowledge",
+    "StreamsGroupHeartbeat",
     "AlterReplicaLogDirs",
     "ElectLeaders",
     "AlterPartitionReassignments",
@@ -54,7 +67,10 @@ NOT_TOLD = {
     "SaslHandshake",
     "SaslAuthenticate",
 }
-READS = ("Describe", "List", "Fetch", "Offset", "Metadata", "Find", "ApiVersions", "Get", "Consumer")
+READS = (
+    *("Describe", "List", "Fetch", "Offset", "Metadata", "Find", "ApiVersions", "Get", "Consumer"),
+    *("ShareGroupDescribe", "StreamsGroupDescribe"),
+)
 
 
 class Audited(Cluster):
@@ -164,6 +180,22 @@ def test_groups_offsets_records_and_quotas(cluster: Audited) -> None:
         ("OffsetDelete", "nobody", "GROUP_ID_NOT_FOUND", None),
         ("DeleteRecords", "t", "success", {"partition": 0, "low_watermark": 1}),
         ("AlterClientQuotas", "user alice", "success", {"producer_byte_rate": 5.0}),
+    ]
+
+
+def test_offsets_of_share_groups(cluster: Audited) -> None:
+    cluster.create("t")
+    start = AlterShareGroupOffsetsRequestPartition(0, 7)
+    topic = AlterShareGroupOffsetsRequestTopic("t", [start])
+    cluster.send(AlterShareGroupOffsetsRequest("g", [topic]), 0)
+    deleted = DeleteShareGroupOffsetsRequestTopic("t")
+    cluster.send(DeleteShareGroupOffsetsRequest("g", [deleted]), 0)
+    cluster.send(DeleteShareGroupOffsetsRequest("nobody", [deleted]), 0)
+    told = [(line["api"], line["resource"], line["outcome"], line.get("details")) for line in cluster.told()]
+    assert told == [
+        ("AlterShareGroupOffsets", "g", "success", {"topic": "t", "partition": 0, "offset": 7}),
+        ("DeleteShareGroupOffsets", "g", "success", {"topic": "t"}),
+        ("DeleteShareGroupOffsets", "nobody", "GROUP_ID_NOT_FOUND", None),
     ]
 
 

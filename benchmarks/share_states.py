@@ -124,7 +124,8 @@ def main() -> None:
     print(f"  release every second one: {(cut + taken(lambda: settle(share, change.pop()))) * 1e3:.0f} ms")
     print(f"  to store all of that: {taken(share.state) * 1e3:.0f} ms")
     print(f"  find the first that is available: {taken(share.next_fetch_offset) * 1e6:.0f} µs")
-    print(f"  the end of a session: {taken(lambda: change.append(share.release('member', 0))) * 1e3:.0f} ms")
+    leases = share.leases_of("member")
+    print(f"  the end of a session: {taken(lambda: change.append(share.release(leases, 0))) * 1e3:.0f} ms")
     settle(share, change.pop())
     print(f"  the log start moves by half: {taken(lambda: share.log_start_moved(many // 2, 0)) * 1e3:.1f} ms")
 

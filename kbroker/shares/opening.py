@@ -26,6 +26,7 @@ def open_shares(broker: Broker) -> Shares:
         sessions,
         timers,
         broker.clock,
+        broker.long_requests.run,
         lambda: _open_dead_letters(broker),
     )
     if broker.has_unfinished_dead_letters:

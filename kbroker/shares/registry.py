@@ -7,7 +7,7 @@ has it; one that is closed stores nothing any more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from kbroker.shares.rights import MemberRights
 from kbroker.shares.start_offset import start_offset
 
 if TYPE_CHECKING:
+    from kbroker.coordinators.shares.leases import Lease
     from kbroker.coordinators.shares.settings import SettingsFor
     from kbroker.coordinators.shares.state import ShareState
     from kbroker.coordinators.shares.states import ShareStates
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kbroker.shares")
 
 Changes = Sequence[tuple[LiveShare, Change | None]]
+Turns = Generator[None, None, None]
 Settling = Sequence[tuple[LiveShare, Change]]
 
 
@@ -43,14 +45,17 @@ class Shares:
         sessions: ShareSessions,
         timers: Timers,
         clock: Callable[[], int],
+        in_turns: Callable[[Turns], object],
         open_dead_letters: Callable[[], DeadLetters],
     ) -> None:
+        """`in_turns`: does what takes long, in turns with others."""
         self._open_dead_letters = open_dead_letters
         self._recovering: dict[ShareKey, Pending[None]] = {}
         self.settings = settings
         self.sessions = sessions
         self.rights = MemberRights(self.get)
         self.clock = clock
+        self._in_turns = in_turns
         self._states = states
         self._timers = timers
         self._groups: dict[str, dict[tuple[bytes, int], LiveShare]] = {}
@@ -218,16 +223,24 @@ class Shares:
         self.arm(live)
 
     def _session_ended(self, session: ShareSession) -> None:
-        now_ms = self.clock()
-        held = [self.get(ShareKey(session.group_id, *each)) for each in session.partitions]
-        self.store_unwatched(
-            [(live, live.partition.release(session.member_id, now_ms)) for live in held if live is not None]
-        )
-        for live in held:
-            if live is not None:
-                self.arm(live)
-        if not self.sessions.has_group(session.group_id):
-            for live in list(self._groups.get(session.group_id, {}).values()):
+        used = (self.get(ShareKey(session.group_id, *each)) for each in session.partitions)
+        held = [(live, live.partition.leases_of(session.member_id)) for live in used if live is not None]
+        for live, _ in held:
+            live.writes += 1
+        self._in_turns(self._release(session.group_id, held))
+
+    def _release(self, group_id: str, held: list[tuple[LiveShare, Sequence[Lease]]]) -> Turns:
+        """Others may have their turn in between, the same member in a new session too: what it gets then is
+        not concerned.
+        """
+        for live, leases in held:
+            live.writes -= 1
+            self.store_unwatched([(live, live.partition.release(leases, self.clock()))])
+            self.arm(live)
+            self._drop_if_unused(live)
+            yield None
+        if not self.sessions.has_group(group_id):
+            for live in list(self._groups.get(group_id, {}).values()):
                 self._drop_if_unused(live)
 
     def _drop_if_unused(self, live: LiveShare) -> None:

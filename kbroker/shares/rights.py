@@ -26,7 +26,7 @@ class MemberRights:
     def withdraw(self, key: ShareKey, member_id: str) -> bool:
         """The member acquires no more of this share partition; False: it does, since it holds some."""
         live = self._live(key)
-        if live is not None and live.partition.holds(member_id):
+        if live is not None and live.partition.leases_of(member_id):
             return False
         self._withdrawn.setdefault((key.group_id, member_id), set()).add(key[1:])
         return True

@@ -12,7 +12,7 @@ KEY = ShareKey("g", bytes(16), 0)
 
 
 def rights_where(*holders: str) -> MemberRights:
-    partition: Any = SimpleNamespace(holds=lambda member_id: member_id in holders)
+    partition: Any = SimpleNamespace(leases_of=lambda member_id: [member_id] if member_id in holders else [])
     live: Any = SimpleNamespace(partition=partition)
     return MemberRights(lambda key: live if key == KEY else None)
 

@@ -107,9 +107,9 @@ class SharePartition:
                 runs.append(Run(first, last, state, count))
         return ShareState(start_offset, runs)
 
-    def holds(self, member_id: str) -> bool:
-        """Whether the member has acquired records, and not acknowledged them."""
-        return bool(self._leases.of(member_id))
+    def leases_of(self, member_id: str) -> Sequence[Lease]:
+        """Those by which the member holds records now."""
+        return self._leases.of(member_id)
 
     def next_fetch_offset(self) -> int | None:
         """Where to read the log for what could be acquired; None: nothing, as many are in flight as may."""
@@ -182,9 +182,9 @@ class SharePartition:
             self._renew(plan.renewed, Lease(member_id, now_ms + settings.record_lock_duration_ms))
         return self._begin(plan)
 
-    def release(self, member_id: str, now_ms: int) -> Change | None:
-        """All that the member holds: its session has ended."""
-        return self._give_back(self._leases.of(member_id), now_ms)
+    def release(self, leases: Sequence[Lease], now_ms: int) -> Change | None:
+        """All that is held by these: the session of their member has ended."""
+        return self._give_back(leases, now_ms)
 
     def expire(self, now_ms: int) -> Change | None:
         """Locks that have run out, and back-offs."""

@@ -90,7 +90,7 @@ class Driver:
         return self.finish(self.partition.acknowledge(member, batches, self.now_ms))
 
     def release(self, member: str = "a") -> Change | None:
-        return self.finish(self.partition.release(member, self.now_ms))
+        return self.finish(self.partition.release(self.partition.leases_of(member), self.now_ms))
 
     def wait(self, milliseconds: int) -> Change | None:
         self.now_ms += milliseconds

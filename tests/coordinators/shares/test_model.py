@@ -315,7 +315,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(record.member for record in self.records.values()))
     @rule(member=st.sampled_from(MEMBERS))
     def end_session(self, member: str) -> None:
-        change = self.partition.release(member, self.now_ms)
+        change = self.partition.release(self.partition.leases_of(member), self.now_ms)
         self.give_back(
             change,
             [offset for offset, record in self.records.items() if record.member == member],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 from kbroker.catalog.sqlite import facts
@@ -26,8 +27,9 @@ def save(database: Database, name: str, value: str) -> Pending[None]:
 
 
 def crash(database: Database) -> None:
-    """The process is gone: nothing is closed in order."""
+    """The process is gone: nothing is closed in order, only its descriptors are."""
     database._connection.close()
+    os.close(database._room._descriptor)
 
 
 def _read(database: Database, query: str) -> list[tuple[object, ...]]:

@@ -218,13 +218,15 @@ def _small_requests(way: Way) -> Load:
         topics = [new_topic(broker) for _ in range(_TOPICS)]
         frames = [produce_frame(topic, 0, 200, acks=-1) for topic in topics]
         with way.connect(broker) as connection:
-            warm = sum(_pump(connection, frames, count // 2))  # Kafka may not know a topic at once
+            warm = sum(_pump(connection, frames, count // 2))
             meter = Meter(broker)
             taken = sum(_pump(connection, frames, count))
             seconds, cpu_seconds = meter.wall_seconds, meter.cpu_seconds
         stored = sum(python_loads.end_offset(broker, topic) for topic in topics)
-        if taken < count or stored != warm + taken:
-            raise RuntimeError(f"{broker.name} took {taken} of {count} records, and has {stored - warm}")
+        if (warm, taken, stored) != (count // 2, count, count // 2 + count):
+            raise RuntimeError(
+                f"{broker.name} took {warm} of {count // 2} records, then {taken} of {count}; it has {stored}"
+            )
         return {"requests_per_s": count / seconds, "cpu_us_per_request": cpu_seconds / count * 1e6}
 
     return run

@@ -31,7 +31,7 @@ def coordinators(
             raise refused(f"group {each.key}", each.error_code, each.error_message)
         by_address.setdefault((each.host, each.port), []).append(each.key)
     for address, names in by_address.items():
-        with _connected(arguments, address) as wire:
+        with connected(arguments, address) as wire:
             yield wire, names
 
 
@@ -40,13 +40,14 @@ def _bootstrap(arguments: argparse.Namespace) -> WireClient:
     *others, last = connection.addresses(arguments.bootstrap)
     for address in others:
         try:
-            return _connected(arguments, address)
+            return connected(arguments, address)
         except OSError:
             continue
-    return _connected(arguments, last)
+    return connected(arguments, last)
 
 
-def _connected(arguments: argparse.Namespace, address: tuple[str, int]) -> WireClient:
+def connected(arguments: argparse.Namespace, address: tuple[str, int]) -> WireClient:
+    """Raises CommandFailed if the login is refused, and OSError."""
     configs = connection.client_configs(arguments)
     wire = WireClient(address, arguments.timeout, configs.get("ssl_context"))
     try:

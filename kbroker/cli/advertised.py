@@ -1,4 +1,4 @@
-"""What a broker tells clients to connect to, and whether that works from here. Without logins."""
+"""What a broker tells clients to connect to, and whether that works from here."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _diagnosis_of(address: tuple[str, int], arguments: argparse.Namespace) -> st
         told, _ = brokers(address, _PATIENCE)
     except OSError:
         if tls is None:
-            return _TLS_WANTED if speaks_tls(address, _PATIENCE) else None
+            return _TLS_WANTED if speaks_tls(address, _PATIENCE) else _login_refused(address, arguments)
     else:
         if not connection.is_plaintext(arguments):
             protocol = connection.client_configs(arguments)["security_protocol"]
@@ -93,11 +93,27 @@ def _diagnosis_of(address: tuple[str, int], arguments: argparse.Namespace) -> st
         try:
             told, _ = brokers(address, _PATIENCE, tls)
         except OSError as error:
-            return _CERTIFICATE_WANTED if "CERTIFICATE_REQUIRED" in str(error) else None
+            wanted = "CERTIFICATE_REQUIRED" in str(error)
+            return _CERTIFICATE_WANTED if wanted else _login_refused(address, arguments)
     for broker in told:
         if (reason := obstacle(broker, _PATIENCE)) is not None:
             return (
                 f"answers, but tells clients to connect to {broker.host}:{broker.port}, {reason}: {ADVICE}. "
                 "'kbroker doctor' checks it"
             )
+    return None
+
+
+def _login_refused(address: tuple[str, int], arguments: argparse.Namespace) -> str | None:
+    """Why a login fails, which kafka-python does not tell."""
+    if not connection.logs_in(arguments):
+        return None
+    from kbroker.cli.wire_session import connected
+
+    try:
+        connected(arguments, address).close()
+    except CommandFailed as error:
+        return f"refuses the {error}"
+    except OSError:
+        pass
     return None

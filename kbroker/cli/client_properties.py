@@ -175,7 +175,7 @@ def _provider(token: Any) -> Any:
 
 
 def _unsecured(claims: Mapping[str, str]) -> str:
-    now = time.time()
+    now = int(time.time())  # Kafka refuses what is issued a fraction of a millisecond later
     parts = ({"alg": "none"}, {**claims, "iat": now, "exp": now + _TOKEN_SECONDS})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
     return ".".join(encoded) + "."

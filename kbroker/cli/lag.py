@@ -1,4 +1,4 @@
-"""`kbroker lag`: how far consumer groups are behind, as it changes."""
+"""`kbroker lag`: how far groups are behind, as it changes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import time
 from typing import Any
 
 from kbroker.cli import connection
-from kbroker.cli.group_facts import LAG_COLUMNS, NOTHING_READ, group_lag
+from kbroker.cli.group_facts import NOTHING_READ, SHARE, group_lag, lag_columns
 from kbroker.cli.output import add_output_options, note, print_rows
 from kbroker.cli.times import duration_ms
 from kbroker.exit_codes import FOUND, OK
 
 Key = tuple[str, str, int]
-Seen = dict[Key, tuple[float, int | None]]  # when, and the committed offset
+Seen = dict[
+    Key, tuple[float, int | None]
+]  # when, and the committed offset, or the start offset of a share group
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "lag",
-        help="watch how far consumer groups are behind",
-        description="Show the lag of consumer groups: in a terminal as a live view until Ctrl-C, else once. "
-        "Where a group has committed nothing yet, every record of an assigned partition counts. "
+        help="watch how far groups of consumers are behind",
+        description="Show the lag of groups of every type: in a terminal as a live view until Ctrl-C, else "
+        "once. Where a group has committed nothing yet, every record of an assigned partition counts. A "
+        "share group has a START instead: what is before it is done, and what is done behind it is no lag. "
         "With --max the exit code is 4 if a partition's lag is larger; 1 if there is no such group.",
     )
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="default: all")
@@ -43,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             return OK
         rows = group_lag(client, arguments, arguments.groups)
     if rows or arguments.json:
-        print_rows(arguments, rows, LAG_COLUMNS)
+        print_rows(arguments, rows, lag_columns(rows))
     else:
         note(NOTHING_READ)
     too_large = arguments.max is not None and any((row["lag"] or 0) > arguments.max for row in rows)
@@ -59,7 +62,7 @@ def _watch(client: Any, arguments: argparse.Namespace) -> None:
             rows = group_lag(client, arguments, arguments.groups)
             live.update(_table(rows, seen), refresh=True)
             now = time.monotonic()
-            seen = {_key(row): (now, row["committed_offset"]) for row in rows}
+            seen = {_key(row): (now, _position(row)) for row in rows}
             time.sleep(arguments.interval / 1000)
 
 
@@ -72,12 +75,13 @@ def _table(rows: list[dict[str, Any]], seen: Seen) -> Any:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", caption="Ctrl-C ends", caption_justify="left")
-    for name in (*LAG_COLUMNS.values(), "PER SECOND", "CAUGHT UP IN"):
+    columns = lag_columns(rows)
+    for name in (*columns.values(), "PER SECOND", "CAUGHT UP IN"):
         table.add_column(name, justify="left" if name in ("GROUP", "TOPIC") else "right")
     for row in rows:
         rate = _rate(row, seen)
         table.add_row(
-            *("-" if row[key] is None else str(row[key]) for key in LAG_COLUMNS),
+            *("-" if row[key] is None else str(row[key]) for key in columns),
             "" if rate is None else f"{rate:,.0f}",
             _remaining(row["lag"], rate),
             style="red" if row["lag"] and not rate and rate is not None else None,
@@ -85,13 +89,18 @@ def _table(rows: list[dict[str, Any]], seen: Seen) -> Any:
     return table
 
 
+def _position(row: dict[str, Any]) -> int | None:
+    found: int | None = row["start_offset" if row["type"] == SHARE else "committed_offset"]
+    return found
+
+
 def _rate(row: dict[str, Any], seen: Seen) -> float | None:
-    """Records committed per second since the last look."""
+    """Records done per second since the last look."""
     when, before = seen.get(_key(row), (0.0, None))
-    committed: int | None = row["committed_offset"]
-    if before is None or committed is None:
+    position = _position(row)
+    if before is None or position is None:
         return None
-    return max(0, committed - before) / max(time.monotonic() - when, 1e-3)
+    return max(0, position - before) / max(time.monotonic() - when, 1e-3)
 
 
 def _remaining(lag: int | None, rate: float | None) -> str:

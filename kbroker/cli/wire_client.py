@@ -1,6 +1,6 @@
 """A small blocking client on kbroker's own codec, for what must be quick or what kafka-python cannot ask.
 
-Without logins.
+Without logins: those are ``wire_session``'s.
 """
 
 from __future__ import annotations
@@ -64,6 +64,17 @@ class WireClient:
         if head.correlation_id != self._correlation_id:
             raise WireError("the answer is to another request")
         return response
+
+    def newest_version(self, request_type: type[Any]) -> int:
+        """Of an API, as far as both sides know it."""
+        from kbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+        schema = schema_of(request_type)
+        oldest, newest = schema.versions
+        for api in self.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).api_keys:
+            if api.api_key == schema.api_key:
+                return max(oldest, min(newest, int(api.max_version)))
+        return oldest
 
     def close(self) -> None:
         self._socket.close()

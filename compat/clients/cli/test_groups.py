@@ -33,9 +33,11 @@ def test_groups_are_listed_with_their_lag(run: Run, group: str, topic: str) -> N
     (row,) = run("group", "lag", group, "--json").json
     assert row == {
         "group": group,
+        "type": "classic",
         "topic": topic,
         "partition": 0,
         "committed_offset": 3,
+        "start_offset": None,
         "log_end_offset": 5,
         "lag": 2,
     }

@@ -24,6 +24,8 @@ pytest.register_assert_rewrite("compat.clients.transactions")
 
 HERE = Path(__file__).parent
 SPARK = "compat/clients/spark/"
+# So that a test need not wait for the lock of a share consumer.
+SHORT_LOCKS = {"group.share.min.record.lock.duration.ms": "1000"}
 
 
 def pytest_configure() -> None:
@@ -85,13 +87,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def kbroker_server() -> Iterator[KBrokerProcess]:
-    with new_kbroker(SETTINGS) as server:
+    with new_kbroker(SETTINGS | SHORT_LOCKS) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def apache_kafka_server() -> Iterator[RealKafka]:
-    with RealKafka(SETTINGS) as server:
+    with RealKafka(SETTINGS | SHORT_LOCKS) as server:
         yield server
 
 

@@ -95,6 +95,10 @@ class KBrokerProcess:
             self._process.wait()
             self._process = None
 
+    def start_again(self) -> None:
+        """After it was killed."""
+        self.start()
+
     def restart(self) -> None:
         self.stop()
         self.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -69,6 +70,12 @@ class RealKafka:
         server.wait_until(
             lambda: server.answers(self.host, self.port), self._process, log, seconds=seconds, pause=pause
         )
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash looks like to the data directory."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
 
     def stop(self) -> None:
         if self._process is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import error_code
-from kbroker.operations.reading import Fetching, PartitionRead
+from kbroker.operations.reading import Fetching, PartitionRead, answer_bytes, most_record_bytes
 from kbroker.pending import Pending, mapped
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.fetch import (
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Slice
 
 _READ_COMMITTED = 1
-_ANSWER_BYTES, _PARTITION_BYTES = 50, 60  # of an answer and of each partition in it, besides records
 _FIRST_WITH_BATCHES = 4  # of format 2
 _NOT_LOOKED_INTO = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -61,8 +60,8 @@ def handle(
     max_bytes = min(request.max_bytes, broker.settings["fetch.max.bytes"])
     if context.throttle is not None:
         # What is more than the quota allows in its windows could never go out.
-        most = context.throttle.most_fetch_bytes - _ANSWER_BYTES - _PARTITION_BYTES * len(fetch.partitions)
-        max_bytes = min(max_bytes, max(most, 1))
+        most = most_record_bytes(context.throttle.most_fetch_bytes, len(fetch.partitions))
+        max_bytes = min(max_bytes, most)
     fetching = Fetching(
         broker.resources(context),
         fetch.partitions,
@@ -84,17 +83,10 @@ def _answer(
     committed: bool,
 ) -> FetchResponse:
     """What was read; nothing, if that is more than a quota allows: the client asks again after its wait."""
-    if context.throttle is not None and not context.throttle.fetched(_size_bytes(reads)):
+    if context.throttle is not None and not context.throttle.fetched(answer_bytes(reads)):
         broker.fetch_sessions.throttled(fetch)
         return FetchResponse(session_id=fetch.session_id if fetch.incremental else 0)
     return _response(broker, fetch, reads, context, committed)
-
-
-def _size_bytes(reads: list[PartitionRead[FetchedPartition]]) -> int:
-    """About what the answer takes."""
-    return _ANSWER_BYTES + sum(
-        _PARTITION_BYTES + (0 if read.slice is None else read.slice.size_bytes) for read in reads
-    )
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kbroker.coordinators.shares.partition import AcknowledgeType, AcquireMode
 from kbroker.errors import describe
+from kbroker.operations.reading import most_record_bytes
 from kbroker.operations.share_acknowledging import Acknowledging, Outcomes
 from kbroker.operations.share_fetching import ShareLimits, fetch
 from kbroker.pending import Pending, join, mapped
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from kbroker.shares.registry import Shares
 
 TRAITS = Traits(long_poll=True, bounded_answer=True, max_request_bytes=MOST_REQUEST_BYTES)
-
-_ANSWER_BYTES, _PARTITION_BYTES = 50, 60  # of an answer and of each partition in it, besides records
 
 Response = ShareFetchResponse
 
@@ -113,8 +112,7 @@ def _fetch(
     throttle = context.throttle
     if throttle is not None:
         # What is more than the quota allows in its windows could never go out.
-        most = throttle.most_fetch_bytes - _ANSWER_BYTES - _PARTITION_BYTES * len(session.partitions)
-        max_bytes = min(max_bytes, max(most, 1))
+        max_bytes = min(max_bytes, most_record_bytes(throttle.most_fetch_bytes, len(session.partitions)))
     limits = ShareLimits(
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,

@@ -35,6 +35,7 @@ _LEAST_BYTES = 64 * 1024
 _UNREAD_BYTES = 1024 * 1024  # of an answer whose records are not read, for want of room to hold them
 _TURN_SECONDS = 0.004
 _PER_LOOK = 4  # partitions, from one look at the clock to the next
+_ANSWER_BYTES, _PARTITION_BYTES = 50, 60  # of an answer and of each partition in it, besides records
 
 
 class PartitionFetch(Protocol):
@@ -76,6 +77,18 @@ class PartitionRead(Generic[P]):
         self.error: ErrorCode = ErrorCode.NONE
         self.diverging: EpochEndOffset | None = None
         self.diverged_log: Log | None = None
+
+
+def answer_bytes(reads: Sequence[PartitionRead[P]]) -> int:
+    """About what an answer with this takes."""
+    return _ANSWER_BYTES + sum(
+        _PARTITION_BYTES + (0 if read.slice is None else read.slice.size_bytes) for read in reads
+    )
+
+
+def most_record_bytes(most_answer_bytes: int, partitions: int) -> int:
+    """How many bytes of records fit into an answer of so many, with so many partitions; one if none do."""
+    return max(most_answer_bytes - _ANSWER_BYTES - _PARTITION_BYTES * partitions, 1)
 
 
 class Fetching(Generic[P]):

@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Self
 
 import pytest
 
 from compat.clients.transactions import Fenced, Transactions
-from compat.harness import jars, java
-from compat.harness.kafka import LOG4J2
+from compat.harness.java_program import JavaError, JavaProgram
 
 pytestmark = pytest.mark.java
 SOURCE = Path(__file__).with_name("TransactionalClient.java")
 
 
 class Java:
-    """A JVM that does what it is told line by line."""
-
     def __init__(self, bootstrap: str) -> None:
-        classpath = jars.classpath("kafka")
-        classes = java.compile_sources([SOURCE], "transactional-client", classpath)
-        self._process = subprocess.Popen(
-            java.command(
-                "TransactionalClient",
-                [bootstrap],
-                classpath=f"{classes}:{classpath}",
-                properties={"log4j2.configurationFile": LOG4J2.as_uri()},
-            ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self._program = JavaProgram(SOURCE, bootstrap)
 
     def _do(self, *words: object) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(*words, file=self._process.stdin, flush=True)
-        outcome, _, rest = self._process.stdout.readline().rstrip("\n").partition(" ")
-        if outcome == "ok":
-            return rest
-        if rest.startswith(("ProducerFenced", "InvalidProducerEpoch")):
-            raise Fenced(rest)
-        raise RuntimeError(rest or "the JVM ended")
+        try:
+            return self._program.do(*words)
+        except JavaError as error:
+            if str(error).startswith(("ProducerFenced", "InvalidProducerEpoch")):
+                raise Fenced(str(error)) from error
+            raise
 
     def init(self, transactional_id: str, timeout_ms: int = 60_000) -> None:
         self._do("init", transactional_id, timeout_ms)
@@ -69,11 +49,7 @@ class Java:
         return self._do("read", topic, partitions, isolation).split()
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        self._program.end()
 
     def __enter__(self) -> Self:
         return self

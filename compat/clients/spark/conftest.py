@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from compat.clients.spark.jobs import Job
 from compat.clients.spark.queries import Table, texts
-from compat.clients.spark.revivable import RevivableKafka
 from compat.clients.spark.topics import Topic
 from compat.harness.broker import KBrokerProcess
 from compat.harness.brokers import SETTINGS, Server
+from compat.harness.kafka import RealKafka
 from kbroker.pipeline.session import SHORT_LIVED
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def kbroker_server() -> Iterator[KBrokerProcess]:
 
 
 @pytest.fixture(scope="session")
-def apache_kafka_server() -> Iterator[RevivableKafka]:
-    with RevivableKafka(BROKER_SETTINGS) as server:
+def apache_kafka_server() -> Iterator[RealKafka]:
+    with RealKafka(BROKER_SETTINGS) as server:
         yield server
 
 

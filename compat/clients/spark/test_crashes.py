@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat.clients.spark.jobs import SMALL_AND_SHORT, JobProcess
-from compat.clients.spark.revivable import RevivableKafka
 from compat.clients.spark.topics import Topic
 from compat.harness.brokers import Server
 from compat.harness.waiting import eventually
@@ -109,9 +108,7 @@ def test_exactly_once_across_kills(
                 job = JobProcess("run", str(file), output=tmp_path / "output.txt")
             else:
                 kafka_server.kill()
-                kafka_server.start_again() if isinstance(
-                    kafka_server, RevivableKafka
-                ) else kafka_server.start()
+                kafka_server.start_again()
         sent = feeder.stop()
         for table, format in tables.items():
             wait_for(table, format, sent, job)

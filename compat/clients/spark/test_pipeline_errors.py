@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from compat.clients.spark.jobs import SMALL_AND_SHORT, Job, JobProcess
-from compat.clients.spark.revivable import RevivableKafka
 from compat.clients.spark.topics import Topic
 from compat.harness.brokers import Server
 from compat.harness.waiting import eventually
@@ -147,7 +146,7 @@ def test_a_broker_that_goes_away_is_waited_for(
         eventually(lambda: job.rows("out", "id"), lambda found: found == ids((0, 10)), 60)
         kafka_server.kill()
         eventually(lambda: "the broker does not answer" in caplog.text, seconds=60)
-        kafka_server.start_again() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
+        kafka_server.start_again()
         topic.produce(rows(10, 20))
         eventually(lambda: job.rows("out", "id"), lambda found: found == ids((0, 20)), 90)
     finally:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat.clients.spark.queries import coordinates, values
-from compat.clients.spark.revivable import RevivableKafka
 from compat.clients.spark.topics import Topic
 from compat.harness.brokers import Server
 from compat.harness.waiting import eventually
@@ -125,7 +124,7 @@ def test_a_broker_restart_in_the_middle_of_a_stream(
     try:
         eventually(target.end_offset, lambda end: end >= 60, seconds=60)
         kafka_server.kill()
-        kafka_server.start_again() if isinstance(kafka_server, RevivableKafka) else kafka_server.start()
+        kafka_server.start_again()
         eventually(target.end_offset, lambda end: end >= 300, seconds=90)
         assert query.exception() is None
     finally:

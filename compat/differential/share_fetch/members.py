@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compat.harness import wire
@@ -26,7 +26,7 @@ class ShareGroup:
         self,
         side: Side,
         group_id: str,
-        topics: dict[str, int],
+        topics: Mapping[str, int],
         *,
         initialize: bool = True,
         open_all: bool = True,
@@ -41,9 +41,9 @@ class ShareGroup:
         self.ids = {letter: side.create_topic(self.names[letter], count) for letter, count in topics.items()}
         self.configure(**{"share_auto_offset_reset": "earliest", **configs})
         if initialize:
-            self._initialize(topics)
+            self.initialize(topics)
         if initialize and open_all:
-            self._open_all(topics)
+            self.open_all(topics)
 
     def configure(self, **configs: str) -> None:
         altered = [
@@ -54,8 +54,8 @@ class ShareGroup:
         (answer,) = self.side.raw("IncrementalAlterConfigs", 1, {"Resources": [resource]})["Responses"]
         assert answer["ErrorCode"] == 0, answer
 
-    def _initialize(self, topics: dict[str, int]) -> None:
-        """Kafka initializes partitions after it has answered the first heartbeat."""
+    def initialize(self, topics: Mapping[str, int]) -> None:
+        """A member comes and goes. Kafka initializes partitions after it has answered the first heartbeat."""
         find_coordinators(self.side)
         member_id = str(uuid.uuid4())
         epoch = 0
@@ -63,7 +63,7 @@ class ShareGroup:
         def assigned() -> bool:
             nonlocal epoch
             values: Values = {"GroupId": self.group_id, "MemberId": member_id, "MemberEpoch": epoch}
-            values |= {"SubscribedTopicNames": list(self.names.values()) if not epoch else None}
+            values |= {"SubscribedTopicNames": [self.names[each] for each in topics] if not epoch else None}
             answer = self.side.raw("ShareGroupHeartbeat", 1, values)
             if answer["ErrorCode"] in (14, 15, 16):
                 return False
@@ -76,7 +76,7 @@ class ShareGroup:
         leave = {"GroupId": self.group_id, "MemberId": member_id, "MemberEpoch": -1}
         self.side.raw("ShareGroupHeartbeat", 1, leave)
 
-    def _open_all(self, topics: dict[str, int]) -> None:
+    def open_all(self, topics: Mapping[str, int]) -> None:
         """Kafka loads share partitions while a first fetch waits, and keeps them while there is a session."""
         partitions = [(letter, number) for letter, count in topics.items() for number in range(count)]
         first = self.member()
@@ -89,6 +89,42 @@ class ShareGroup:
         for size in sizes:
             appended = self.side.produce(self.names[letter], batch([Record(value)] * size), partition)
             assert appended["ErrorCode"] == 0, appended
+
+    def recreate(self, letter: str, partitions: int) -> None:
+        """Delete a topic, and create another one of its name."""
+        name = self.names[letter]
+        (deleted,) = self.side.raw("DeleteTopics", 6, {"Topics": [{"Name": name}], "TimeoutMs": 10_000})[
+            "Responses"
+        ]
+        assert deleted["ErrorCode"] == 0, deleted
+        wanted = {"Name": name, "NumPartitions": partitions, "ReplicationFactor": 1}
+
+        def created() -> bool:
+            (answer,) = self.side.raw("CreateTopics", 7, {"Topics": [wanted], "timeoutMs": 10_000})["Topics"]
+            if answer["ErrorCode"] == 0:
+                self.ids[letter] = answer["TopicId"]
+            return bool(answer["ErrorCode"] == 0)
+
+        eventually(created)
+        eventually(lambda: self.side.is_served(name, partitions))
+
+    def delete_records(self, letter: str, offset: int) -> None:
+        deleted = {"Name": self.names[letter], "Partitions": [{"PartitionIndex": 0, "Offset": offset}]}
+        answer = self.side.raw("DeleteRecords", 2, {"Topics": [deleted], "TimeoutMs": 10_000})
+        assert answer["Topics"][0]["Partitions"][0]["ErrorCode"] == 0, answer
+
+    def alter_offset(self, letter: str, offset: int) -> None:
+        """Noted: the error."""
+        partition = {"PartitionIndex": 0, "StartOffset": offset}
+        topics = [{"TopicName": self.names[letter], "Partitions": [partition]}]
+        answer = self.side.raw("AlterShareGroupOffsets", 0, {"GroupId": self.group_id, "Topics": topics})
+        codes = [each["ErrorCode"] for topic in answer["Responses"] for each in topic["Partitions"]]
+        self.notes.append(["AlterShareGroupOffsets", answer["ErrorCode"], codes])
+
+    def delete(self) -> None:
+        """The group. Noted: the error."""
+        (answer,) = self.side.raw("DeleteGroups", 2, {"GroupsNames": [self.group_id]})["Results"]
+        self.notes.append(["DeleteGroups", answer["ErrorCode"]])
 
     def member(self) -> ShareMember:
         return ShareMember(self, str(uuid.uuid4()))
@@ -104,6 +140,21 @@ class ShareGroup:
 
     def letter(self, topic_id: bytes) -> str:
         return next((letter for letter, known in self.ids.items() if known == topic_id), "?")
+
+
+def fetched(
+    group: ShareGroup, member: ShareMember, *partitions: tuple[str, int], **options: Any
+) -> list[int]:
+    """Offsets of t; noted as ranges. Kafka names each record of a batch that was cut: they are joined."""
+    member.fetch(*partitions, **options)
+    ranges: list[list[int]] = []
+    for first, last, count in group.notes.pop()[1][1].get("t0", {"acquired": []})["acquired"]:
+        if ranges and ranges[-1][1] + 1 == first and ranges[-1][2] == count:
+            ranges[-1][1] = last
+        else:
+            ranges.append([first, last, count])
+    group.notes.append(ranges)
+    return [offset for first, last, _ in ranges for offset in range(first, last + 1)]
 
 
 class ShareMember:

@@ -6,26 +6,11 @@ import random
 
 import pytest
 
-from compat.differential.share_fetch.members import ShareGroup, ShareMember
+from compat.differential.share_fetch.members import fetched
 
 T = ("t", 0)
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 SEEDS = range(10)
-
-
-def fetched(
-    group: ShareGroup, member: ShareMember, *partitions: tuple[str, int], **options: int
-) -> list[int]:
-    """Offsets; noted as ranges. Kafka names each record of a batch that was cut: neighbours are joined."""
-    member.fetch(*partitions, **options)
-    ranges: list[list[int]] = []
-    for first, last, count in group.notes.pop()[1][1].get("t0", {"acquired": []})["acquired"]:
-        if ranges and ranges[-1][1] + 1 == first and ranges[-1][2] == count:
-            ranges[-1][1] = last
-        else:
-            ranges.append([first, last, count])
-    group.notes.append(ranges)
-    return [offset for first, last, _ in ranges for offset in range(first, last + 1)]
 
 
 def singly(offsets: list[int], kind: int) -> dict[tuple[str, int], list[tuple[int, int, list[int]]]]:

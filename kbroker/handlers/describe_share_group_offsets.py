@@ -2,7 +2,7 @@
 
 Version 1 adds the lag (KIP-1226). Without topics it is asked for all partitions that the group has. Of what
 is not known, be it the partition, the topic or the group, the start offset is -1; no error is told. A group
-of which all partitions are asked for several times is answered once.
+of which all partitions are asked for several times is looked at once.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def handle(
 ) -> Steps[DescribeShareGroupOffsetsResponse]:
     resources = broker.resources(context)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
-    whole: set[str] = set()
+    whole: dict[str, DescribeShareGroupOffsetsResponseGroup] = {}
     for asked in request.groups:
         yield None
-        if asked.topics is None:
-            if asked.group_id in whole:
-                continue
-            whole.add(asked.group_id)
-        group = yield from _group(resources, asked)
+        group = whole.get(asked.group_id) if asked.topics is None else None
+        if group is None:
+            group = yield from _group(resources, asked)
+            if asked.topics is None:
+                whole[asked.group_id] = group
         groups.append(group)
     return DescribeShareGroupOffsetsResponse(groups=groups)
 

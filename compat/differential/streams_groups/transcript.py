@@ -134,7 +134,7 @@ class StreamsTranscript(Transcript):
 
     def topics_made(self, *topics: str) -> None:
         """How wide these topics are, and which configs they were made with."""
-        with Connection(self._bootstrap) as admin:
+        with Connection(self.bootstrap) as admin:
             names = [{"Name": self.name_of(topic)} for topic in topics]
             found = admin.ask("Metadata", 12, Topics=names, AllowAutoTopicCreation=False)["Topics"]
             configs = admin.ask(
@@ -157,13 +157,13 @@ class StreamsTranscript(Transcript):
 
     def grow_topic(self, topic: str, partitions: int) -> None:
         wanted = {"Name": self.name_of(topic), "Count": partitions, "Assignments": None}
-        with Connection(self._bootstrap) as admin:
+        with Connection(self.bootstrap) as admin:
             admin.ask("CreatePartitions", 3, Topics=[wanted], TimeoutMs=30_000, ValidateOnly=False)
 
     def set_group_config(self, name: str, value: str) -> None:
         """Without a line. Until the broker obeys it, too."""
         resource = {"ResourceType": 32, "ResourceName": self.group}
-        with Connection(self._bootstrap) as admin:
+        with Connection(self.bootstrap) as admin:
             setting = {"Name": name, "ConfigOperation": 0, "Value": value}
             answer = admin.ask("IncrementalAlterConfigs", 1, Resources=[{**resource, "Configs": [setting]}])
             assert answer["Responses"][0]["ErrorCode"] == 0, answer

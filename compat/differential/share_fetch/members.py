@@ -121,6 +121,13 @@ class ShareGroup:
         codes = [each["ErrorCode"] for topic in answer["Responses"] for each in topic["Partitions"]]
         self.notes.append(["AlterShareGroupOffsets", answer["ErrorCode"], codes])
 
+    def lag(self) -> int:
+        """Of t, as administrators are told."""
+        topics = [{"TopicName": self.names["t"], "Partitions": [0]}]
+        asked = {"Groups": [{"GroupId": self.group_id, "Topics": topics}]}
+        (group,) = self.side.raw("DescribeShareGroupOffsets", 1, asked)["Groups"]
+        return int(group["Topics"][0]["Partitions"][0]["Lag"])
+
     def delete(self) -> None:
         """The group. Noted: the error."""
         (answer,) = self.side.raw("DeleteGroups", 2, {"GroupsNames": [self.group_id]})["Results"]
@@ -137,6 +144,7 @@ class ShareGroup:
     def close(self) -> None:
         for connection in self._connections:
             connection.close()
+        self._connections.clear()
 
     def letter(self, topic_id: bytes) -> str:
         return next((letter for letter, known in self.ids.items() if known == topic_id), "?")

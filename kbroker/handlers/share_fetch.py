@@ -109,6 +109,11 @@ def _fetch(
     if request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
         return []
     max_bytes = min(request.max_bytes, broker.settings["fetch.max.bytes"])
+    try:
+        mode = AcquireMode(request.share_acquire_mode)
+    except ValueError:
+        # As Kafka, which acknowledges first.
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no such acquire mode.") from None
     throttle = context.throttle
     if throttle is not None:
         # What is more than the quota allows in its windows could never go out.
@@ -119,7 +124,7 @@ def _fetch(
         max_wait_ms=request.max_wait_ms,
         max_records=request.max_records,
         batch_size=request.batch_size,
-        mode=AcquireMode(request.share_acquire_mode),
+        mode=mode,
     )
     return fetch(
         broker.resources(context),

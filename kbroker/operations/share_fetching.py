@@ -19,7 +19,7 @@ from kbroker.coordinators.shares.store import NotOwner, ShareKey
 from kbroker.errors import error_code
 from kbroker.operations.reading import Fetching, PartitionRead
 from kbroker.operations.share_batches import ReadBatches
-from kbroker.pending import Pending, after, join
+from kbroker.pending import Pending, after, join, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
 from kbroker.storage.errors import OffsetOutOfRange, StorageError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kbroker.coordinators.shares.partition import Change
+    from kbroker.requests.long_requests import Steps
     from kbroker.requests.resources import Resources, TopicKey
     from kbroker.requests.share_sessions import Partition, ShareSession
     from kbroker.shares.live import LiveShare
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kbroker.storage.interface import Log, Slice
 
 _LEAST_READ_BYTES = 64 * 1024
+_OPENED_AT_ONCE = 100  # partitions, before others have their turn
 _SPARE = 1.25  # more than the records are thought to need, since they differ in size
 
 
@@ -99,13 +101,33 @@ def fetch(
     ``may_send``: whether so many bytes may go out; asked before records are acquired.
     """
     asked = [SharePartitionFetch(each) for each in partitions]
-    opening = [_open(resources, shares, session.group_id, each) for each in asked]
 
     def begin(_: object = None) -> ShareReads | Pending[ShareReads]:
         return ShareFetching(resources, shares, session, asked, limits, may_send).start()
 
-    opened = join(opening, lambda _: None)
+    def open_one(each: SharePartitionFetch) -> Pending[None] | None:
+        return _open(resources, shares, session.group_id, each)
+
+    opened: object
+    if len(asked) <= _OPENED_AT_ONCE:
+        opened = join(list(map(open_one, asked)), lambda _: None)
+    else:
+        opened = resources.broker.long_requests.run(_open_in_steps(asked, open_one))
     return after(opened, begin) if isinstance(opened, Pending) else begin()
+
+
+def _open_in_steps(
+    asked: Sequence[SharePartitionFetch], open_one: Callable[[SharePartitionFetch], Pending[None] | None]
+) -> Steps[None]:
+    """All of them; others have their turn in between."""
+    opening: list[Pending[None]] = []
+    for each in asked:
+        later = open_one(each)
+        if later is not None:
+            opening.append(later)
+        yield None
+    for later in opening:
+        yield from wait(later)
 
 
 def _open(

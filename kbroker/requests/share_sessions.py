@@ -13,6 +13,9 @@ Transitions, by the epoch in the request:
     n ≠ 0  unknown   SHARE_SESSION_NOT_FOUND                 the same
     -1     known     acknowledge, then the session ends      the same
     n > 0  known     INVALID_SHARE_SESSION_EPOCH unless n is the next epoch of the session
+
+What clients list is bounded, be the partitions there or not: in a session (INVALID_REQUEST) and in all of
+them (SHARE_SESSION_LIMIT_REACHED).
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _MAX_INT = 2**31 - 1
+_MOST_PARTITIONS = 10_000  # of a session: a fetch of so many takes some tenths of a second
+_PARTITIONS_PER_SESSION = 100  # of those that there may be, on average
 
 Partition = tuple[bytes, int]
 """Topic id and partition."""
@@ -75,6 +80,7 @@ class ShareSessions:
         """`limit`: how many there may be at a time."""
         self._limit = limit
         self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._partitions = 0  # listed in all of them
         self._groups: dict[str, int] = {}  # how many sessions each has
         self._of_peer: dict[Peer, set[ShareSession]] = {}
         self._peer_of: dict[ShareSession, Peer] = {}
@@ -111,7 +117,12 @@ class ShareSessions:
         if epoch == FINAL_EPOCH:
             return self._known(group_id, member_id)
         session = self._next(group_id, member_id, epoch)
-        session.update(listed, forgotten)
+        if listed or forgotten:
+            before = len(session.partitions)
+            more = len(listed) - sum(map(session.partitions.__contains__, listed))
+            self._check_room(before + more, more)
+            session.update(listed, forgotten)
+            self._partitions += len(session.partitions) - before
         return session
 
     def begin_acknowledge(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
@@ -146,12 +157,14 @@ class ShareSessions:
         return session
 
     def _open(
-        self, group_id: str, member_id: str, partitions: Iterable[Partition], peer: Peer
+        self, group_id: str, member_id: str, partitions: Collection[Partition], peer: Peer
     ) -> ShareSession:
         known = self._sessions.get((group_id, member_id))
         if known is None and len(self._sessions) >= self._limit():
             raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        self._check_room(len(partitions), len(partitions) - (0 if known is None else len(known.partitions)))
         session = ShareSession(group_id, member_id, partitions)
+        self._partitions += len(session.partitions)
         self._groups[group_id] = self._groups.get(group_id, 0) + 1
         if known is not None:
             self._forget(known)
@@ -164,8 +177,21 @@ class ShareSessions:
         sessions.add(session)
         return session
 
+    def _check_room(self, partitions: int, more: int) -> None:
+        """For a session with so many partitions, so many more than there were."""
+        if partitions > _MOST_PARTITIONS:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"A share session has at most {_MOST_PARTITIONS} partitions."
+            )
+        most = max(self._limit() * _PARTITIONS_PER_SESSION, _MOST_PARTITIONS)
+        if more > 0 and self._partitions + more > most:
+            raise ApiError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED, "Share sessions list as many partitions as they may."
+            )
+
     def _forget(self, session: ShareSession) -> None:
         session.ended = True
+        self._partitions -= len(session.partitions)
         del self._sessions[session.group_id, session.member_id]
         self._of_peer[self._peer_of.pop(session)].discard(session)
         self._groups[session.group_id] -= 1

@@ -6,6 +6,7 @@ from kbroker.coordinators.shares.state import ShareState
 from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.protocol.messages.share_fetch import FetchPartition, FetchTopic
 
 from .conftest import NOW_MS, on_late_logs_too
 from .quota_requests import alter, remove
@@ -354,7 +355,42 @@ def test_more_sessions_than_allowed_are_refused_after_a_wait(cluster, topic, one
     assert one.fetch(0, epoch=0).error_code == ErrorCode.NONE
 
 
+def test_a_session_of_many_partitions(cluster):
+    many = cluster.create("many", partitions=300)
+    initialize(cluster, many)
+    cluster.produce("many", NOW_MS, partition=299)
+    member = ShareMember(cluster, many)
+    first = member.fetch(*range(301))
+    assert acquired(first) == {number: [] for number in range(299)} | {299: [(0, 0, 1)], 300: []}
+    assert codes(first)[300] == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE)
+    cluster.produce("many", NOW_MS, partition=0)
+    assert acquired(member.fetch()) == {0: [(0, 0, 1)], 300: []}
+
+
 # refusals
+
+
+def test_an_acquire_mode_that_is_none_is_told_after_the_acknowledgements(cluster, one, two, caplog):
+    produce(cluster, 5)
+    one.fetch(0)
+    answer = one.fetch(acks={0: [(0, 4, [ACCEPT])]}, share_acquire_mode=7)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not caplog.records
+    one.disconnect()
+    assert acquired(two.fetch(0)) == {0: []}
+
+
+@pytest.mark.parametrize("field", ["max_records", "max_bytes"])
+def test_a_limit_below_nothing_is_nothing(cluster, one, field):
+    produce(cluster, 5)
+    assert acquired(one.fetch(0, **{field: -1})) == {}
+    assert acquired(one.fetch()) == {0: [(0, 4, 1)]}
+
+
+def test_a_partition_that_is_listed_twice_is_fetched_once(cluster, topic, one):
+    produce(cluster, 5)
+    listed = [FetchTopic(topic.topic_id, [FetchPartition(0, []), FetchPartition(0, [])])] * 2
+    assert acquired(one.fetch(topics=listed)) == {0: [(0, 4, 1)]}
 
 
 @pytest.mark.parametrize("field", ["group_id", "member_id"])

@@ -81,3 +81,9 @@ def test_without_the_feature_there_are_no_share_groups(cluster, topic_id):
     update = FeatureUpdateKey("share.version", 0, upgrade_type=2)
     assert cluster.send(UpdateFeaturesRequest(feature_updates=[update]), 2).error_code == ErrorCode.NONE
     assert beat(cluster, 0, "t").error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_member_subscribes_to_so_many_topics(cluster, topic_id):
+    names = ["t", *(f"missing-{number}" for number in range(20_000))]
+    assert beat(cluster, 0, *names).error_code == ErrorCode.INVALID_REQUEST
+    assert beat(cluster, 0, *names[:-1]).error_code == ErrorCode.NONE

@@ -137,3 +137,35 @@ def test_there_may_be_so_many_sessions(fetch, peer):
     fetch(0, member="two")
     peer.closed()
     fetch(0, member="three")
+
+
+def many(number: int, first: int = 0) -> list[tuple[bytes, int]]:
+    return [(b"t" * 16, first + each) for each in range(number)]
+
+
+def test_a_session_lists_so_many_partitions(fetch):
+    with refused(ErrorCode.INVALID_REQUEST):
+        fetch(0, *many(10_001))
+    session = fetch(0, *many(9_999))
+    fetch(1, *many(10_000))
+    with refused(ErrorCode.INVALID_REQUEST):
+        fetch(2, (b"u" * 16, 0))
+    assert len(session.partitions) == 10_000
+    fetch(3, forgotten=[T0])  # the one that was refused counts, as clients count
+    fetch(4, (b"u" * 16, 0))
+    assert len(session.partitions) == 10_000
+
+
+def test_all_sessions_list_so_many_partitions(fetch, sessions):
+    one = fetch(0, *many(6_000), member="one")
+    with refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED):
+        fetch(0, *many(6_000), member="two")
+    fetch(0, *many(4_000), member="two")
+    with refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED):
+        fetch(1, *many(1, 4_000), member="two")
+    fetch(0, *many(4_000), member="two")  # in the place of the other one
+    fetch(1, *many(4_000), member="two")
+    fetch(1, member="one", forgotten=many(1))
+    fetch(2, *many(1, 4_000), member="two")
+    sessions.end(one)
+    fetch(3, *many(9_000), member="two")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 class Scheduler(Protocol):
     def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back once, later. Returns the function that cancels it."""
+        """Call back once, later, never before its time. Returns the function that cancels it."""
 
     def soon(self, callback: Callable[[], None]) -> None:
         """Call back when what runs now is over."""

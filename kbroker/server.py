@@ -67,7 +67,8 @@ class LoopScheduler:
         self._loop = loop
 
     def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._loop.call_later(delay_ms / 1000, callback).cancel
+        """One millisecond more than asked: libuv counts whole ones, and a timer would come too early."""
+        return self._loop.call_later((delay_ms + 1) / 1000 if delay_ms else 0, callback).cancel
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

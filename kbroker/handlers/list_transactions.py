@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.consumer.topic_regex import matching_topics
+from kbroker.coordinators.groups.topic_regex import matching_topics
 from kbroker.coordinators.transactions.transaction import TransactionState as State
 from kbroker.protocol.messages.list_transactions import (
     ListTransactionsRequest,

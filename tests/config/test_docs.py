@@ -7,8 +7,8 @@ from pathlib import Path
 from kbroker.config.broker_configs import BROKER_CONFIGS
 from kbroker.config.docs import page
 from kbroker.config.topic_configs import TOPIC_CONFIGS
+from kbroker.coordinators.groups import heartbeat_pacing
 from kbroker.coordinators.groups.classic import initial_delay
-from kbroker.coordinators.groups.consumer import heartbeat_pacing
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 

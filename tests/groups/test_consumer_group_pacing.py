@@ -8,14 +8,14 @@ from heapq import heappop, heappush
 import pytest
 from consumer_support import FakeTopics, Names, World
 
-from kbroker.coordinators.groups.consumer.heartbeat_pacing import (
+from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
+from kbroker.coordinators.groups.heartbeat_pacing import (
     SETTLING_MS,
     SHORT_INTERVAL_MS,
     STUCK_INTERVAL_MS,
     assignment_interval_ms,
     heartbeat_interval_ms,
 )
-from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings
 
 CONFIGURED = 5_000
 ROUND_TRIP_MS = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kbroker.coordinators.groups.classic.protocol import JoinRequest
-from kbroker.coordinators.groups.consumer.heartbeat_pacing import SETTLING_MS, SHORT_INTERVAL_MS
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
@@ -17,6 +16,7 @@ from kbroker.coordinators.groups.errors import (
     NonEmptyGroup,
     UnknownMemberId,
 )
+from kbroker.coordinators.groups.heartbeat_pacing import SETTLING_MS, SHORT_INTERVAL_MS
 from kbroker.coordinators.groups.share.settings import ShareGroupSettings
 from kbroker.pending import Pending
 from tests.groups.consumer_support import FakeTopics

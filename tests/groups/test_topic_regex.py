@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from kbroker.coordinators.groups.consumer.topic_regex import (
+from kbroker.coordinators.groups.errors import InvalidRegularExpression
+from kbroker.coordinators.groups.topic_regex import (
     MAX_PATTERN_LENGTH,
     matching_topics,
     validate_regex,
 )
-from kbroker.coordinators.groups.errors import InvalidRegularExpression
 
 TOPICS = ["orders", "orders-eu", "payments", "my.orders"]
 
@@ -51,7 +51,7 @@ def processor_time_is_enough(program: str, seconds: int) -> bool:
 
 def test_patterns_that_are_catastrophic_elsewhere_end():
     """2 ** 240 steps of a backtracking matcher do not end on any machine; RE2 takes some thousand."""
-    module = "from kbroker.coordinators.groups.consumer.topic_regex import matching_topics\n"
+    module = "from kbroker.coordinators.groups.topic_regex import matching_topics\n"
     matching = f"for regex in {CATASTROPHIC}: assert not matching_topics(regex, {LONG_NAMES})"
     assert processor_time_is_enough(module + matching, 20)
     backtracking = f"import re\nre.fullmatch({CATASTROPHIC[0]!r}, {LONG_NAMES[0]!r})"

@@ -11,21 +11,16 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from kbroker.coordinators.groups.consumer.heartbeat_pacing import (
+from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.errors import GroupError, NonEmptyGroup, UnknownMemberId
+from kbroker.coordinators.groups.heartbeat_pacing import (
     assignment_interval_ms,
     heartbeat_interval_ms,
 )
-from kbroker.coordinators.groups.environment import GroupEnvironment
-from kbroker.coordinators.groups.errors import GroupError, NonEmptyGroup, UnknownMemberId
+from kbroker.coordinators.groups.member_epochs import EpochMember
 from kbroker.coordinators.groups.member_timers import MemberTimers
-
-
-class EpochMember(Protocol):
-    @property
-    def member_id(self) -> str: ...
-
 
 M = TypeVar("M", bound=EpochMember)
 T = TypeVar("T")

@@ -66,3 +66,14 @@ class Group(Protocol):
     def close(self, reason: GroupError) -> None:
         """The group is deleted or replaced: tell whoever waits for an answer, cancel its timers."""
         ...
+
+
+class GroupRegistry(Protocol):
+    """Where the groups of all types are, by id."""
+
+    @property
+    def groups(self) -> dict[str, Group]: ...
+
+    def replace(self, group: Group) -> None:
+        """From now on this is the group of its id."""
+        ...

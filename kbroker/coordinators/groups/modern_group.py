@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from kbroker.coordinators.groups.assignors.spec import TopicPartitions
-from kbroker.coordinators.groups.consumer.subscriptions import Subscriptions
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.epoch_group import EpochGroup
 from kbroker.coordinators.groups.modern_member import ModernMember
+from kbroker.coordinators.groups.subscriptions import Subscriptions
 
 M = TypeVar("M", bound=ModernMember)
 

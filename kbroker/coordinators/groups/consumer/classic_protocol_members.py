@@ -30,8 +30,8 @@ from kbroker.coordinators.groups.consumer.member import (
     owned_partitions,
 )
 from kbroker.coordinators.groups.consumer.migration import encode_assignment, may_downgrade, metadata_version
-from kbroker.coordinators.groups.consumer.saving import when_saved
 from kbroker.coordinators.groups.consumer.settings import MigrationPolicy
+from kbroker.coordinators.groups.consumer.snapshot import when_saved
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     GroupError,

@@ -17,24 +17,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 
+from kbroker.coordinators.groups.assignors.spec import TopicPartitions
+from kbroker.coordinators.groups.committing_group import CommittingGroup
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, PartitionEpochs
 from kbroker.coordinators.groups.environment import GroupEnvironment
-from kbroker.coordinators.groups.errors import (
-    FencedInstanceId,
-    GroupError,
-    IllegalGeneration,
-    StaleMemberEpoch,
-    UnknownMemberId,
-    UnsupportedVersion,
-)
-from kbroker.coordinators.groups.group import CheckPartition
+from kbroker.coordinators.groups.errors import FencedInstanceId, UnknownMemberId
 from kbroker.coordinators.groups.modern_group import ModernGroup
-from kbroker.coordinators.groups.store import CommittedOffset
-
-_FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
-class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
+class ConsumerGroup(ModernGroup[ConsumerGroupMember], CommittingGroup[ConsumerGroupMember, TopicPartitions]):
     type = "consumer"
     protocol_type = "consumer"
 
@@ -139,61 +130,11 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
 
     # offsets
 
-    def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        member_epoch: int,
-        *,
-        api_version: int,
-        transactional: bool = False,
-    ) -> CheckPartition | None:
-        """Who may commit. With an epoch behind the member's own, what the returned function lets through
-        (KIP-1251).
-        """
-        if member_epoch < 0 and self.is_empty:
-            return None
-        if transactional and member_epoch == -1 and not member_id and group_instance_id is None:
-            return None
-        member = self.member(member_id)
-        if (
-            not transactional
-            and not member.uses_classic_protocol
-            and api_version < _FIRST_VERSION_WITH_MEMBER_EPOCH
-        ):
-            raise UnsupportedVersion(
-                f"members of the consumer protocol commit from version {_FIRST_VERSION_WITH_MEMBER_EPOCH} on"
-            )
-        if member_epoch == member.member_epoch:
-            return None
-        if member_epoch > member.member_epoch:
-            raise _wrong_epoch(member, f"epoch {member_epoch} is newer than {member.member_epoch}")
+    def _assigned_at(self, member: ConsumerGroupMember, topic_id: bytes, partition: int) -> int | None:
+        return member.assignment_epoch(topic_id, partition)
 
-        def check_partition(topic_id: bytes | None, partition: int) -> None:
-            epoch = None if topic_id is None else member.assignment_epoch(topic_id, partition)
-            if epoch is None:
-                raise _wrong_epoch(member, f"partition {partition} is not assigned to the member")
-            if member_epoch < epoch:
-                raise _wrong_epoch(member, f"epoch {member_epoch} is older than the partition's {epoch}")
-
-        return check_partition
-
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is None and member_epoch < 0:
-            return
-        member = self.member(member_id or "")
-        if member_epoch != member.member_epoch:
-            raise _wrong_epoch(member, f"epoch {member_epoch} is not {member.member_epoch}")
-
-    def validate_offset_delete(self) -> None:
-        """Always: what the group subscribes to is refused topic by topic."""
-
-    def offset_retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """From the commit, members or not: the offsets of subscribed topics do not expire anyway."""
-        return committed.commit_timestamp_ms
-
-    def offsets_committed(self, member_id: str, now_ms: int) -> None:
-        """A commit is no heartbeat here."""
+    def _is_classic(self, member: ConsumerGroupMember) -> bool:
+        return member.uses_classic_protocol
 
     # internals
 
@@ -233,8 +174,3 @@ def _add(counts: Counter[str], key: str, step: int) -> None:
     counts[key] += step
     if not counts[key]:
         del counts[key]
-
-
-def _wrong_epoch(member: ConsumerGroupMember, problem: str) -> GroupError:
-    """The same mistake has the name that the member's protocol knows."""
-    return IllegalGeneration(problem) if member.uses_classic_protocol else StaleMemberEpoch(problem)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from kbroker.coordinators.groups.assignors import ASSIGNORS
 from kbroker.coordinators.groups.classic.group import ClassicGroup
@@ -37,33 +37,23 @@ from kbroker.coordinators.groups.consumer.requests import (
     HeartbeatResult,
     validate_heartbeat,
 )
-from kbroker.coordinators.groups.consumer.saving import when_saved, when_stored
 from kbroker.coordinators.groups.consumer.settings import ConsumerGroupSettings, SettingsFor
-from kbroker.coordinators.groups.consumer.target_assignment import compute_target
-from kbroker.coordinators.groups.consumer.topic_regex import validate_regex
+from kbroker.coordinators.groups.consumer.snapshot import when_saved
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
     GroupMaxSizeReached,
 )
-from kbroker.coordinators.groups.group import Group
+from kbroker.coordinators.groups.group import GroupRegistry
 from kbroker.coordinators.groups.member_timers import MemberTimer
+from kbroker.coordinators.groups.saving import when_stored
 from kbroker.coordinators.groups.store import StoredGroup
+from kbroker.coordinators.groups.target_assignment import compute_target
+from kbroker.coordinators.groups.topic_regex import validate_regex
 from kbroker.pending import Pending
 
 T = TypeVar("T")
-
-
-class GroupRegistry(Protocol):
-    """Where the groups of all types are, by id."""
-
-    @property
-    def groups(self) -> dict[str, Group]: ...
-
-    def replace(self, group: Group) -> None:
-        """From now on this is the group of its id."""
-        ...
 
 
 class ConsumerGroups:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
-from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember, Owned
+from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest
-from kbroker.coordinators.groups.errors import FencedMemberEpoch, UnreleasedInstanceId
+from kbroker.coordinators.groups.errors import UnreleasedInstanceId
+from kbroker.coordinators.groups.member_epochs import check_member_epoch
 from kbroker.coordinators.groups.modern_member import with_news
 
 
@@ -32,27 +33,12 @@ def find_or_make_member(
         return existing.replaced_by(member_id), existing
     else:
         member = group.known_static_member(request.instance_id, member_id)
-    _check_epoch(member, request.member_epoch, request.owned)
-    return member, None
-
-
-def _check_epoch(member: ConsumerGroupMember, member_epoch: int, owned: Owned | None) -> None:
-    """A member may be one epoch behind if it may have missed the answer that raised it.
-
-    Epoch 0 is a new start.
-    """
-    if member_epoch in (0, member.member_epoch):
-        return
-    missed_the_answer = (
-        member_epoch == member.previous_member_epoch
-        and member_epoch < member.member_epoch
-        and owned is not None
-        and member.holds_only(owned)
+    check_member_epoch(
+        member,
+        request.member_epoch,
+        lambda: request.owned is not None and member.holds_only(request.owned),
     )
-    if not missed_the_answer:
-        raise FencedMemberEpoch(
-            f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all and join again"
-        )
+    return member, None
 
 
 def brought_up_to_date(member: ConsumerGroupMember, request: HeartbeatRequest) -> ConsumerGroupMember:

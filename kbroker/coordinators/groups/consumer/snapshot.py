@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.member import (
     ClassicMemberMetadata,
@@ -14,8 +13,15 @@ from kbroker.coordinators.groups.consumer.member import (
     PartitionEpochs,
 )
 from kbroker.coordinators.groups.environment import GroupEnvironment
-from kbroker.coordinators.groups.modern_group import M, ModernGroup
-from kbroker.coordinators.groups.store import State, StoredGroup
+from kbroker.coordinators.groups.modern_snapshot import (
+    from_partitions,
+    restore_members,
+    when_members_saved,
+)
+from kbroker.coordinators.groups.store import GroupStore, State, StoredGroup
+from kbroker.pending import Pending
+
+T = TypeVar("T")
 
 _PLAIN_FIELDS = (
     "member_epoch",
@@ -28,15 +34,6 @@ _PLAIN_FIELDS = (
     "subscribed_topic_regex",
     "server_assignor",
 )
-
-
-def group_state(group: ModernGroup[M]) -> dict[str, Any]:
-    return {
-        "group_epoch": group.group_epoch,
-        "assignment_epoch": group.assignment_epoch,
-        "assignment_timestamp_ms": group.assignment_timestamp_ms,
-        "metadata_hash": group.metadata_hash,
-    }
 
 
 def member_state(group: ConsumerGroup, member_id: str) -> dict[str, Any] | None:
@@ -56,22 +53,15 @@ def member_state(group: ConsumerGroup, member_id: str) -> dict[str, Any] | None:
     return state
 
 
+def when_saved(store: GroupStore, group: ConsumerGroup, result: T) -> T | Pending[T]:
+    """Store what has changed of the group. The result, when that is done."""
+    return when_members_saved(store, group, member_state, result)
+
+
 def restore(stored: StoredGroup, env: GroupEnvironment) -> ConsumerGroup:
     group = ConsumerGroup(stored.group_id, env)
     restore_members(group, stored, _member)
     return group
-
-
-def restore_members(group: ModernGroup[M], stored: StoredGroup, member_of: Callable[[str, State], M]) -> None:
-    """Give a new group its epochs, members and target."""
-    group.group_epoch = stored.state["group_epoch"]
-    group.assignment_timestamp_ms = stored.state["assignment_timestamp_ms"]
-    group.metadata_hash = stored.state["metadata_hash"]
-    for member_id, state in stored.members.items():
-        group.put(member_of(member_id, state))
-        group.target[member_id] = to_partitions(state["target"])
-    group.set_assignment_epoch(stored.state["assignment_epoch"])
-    group.take_unsaved()
 
 
 def _member(member_id: str, state: State) -> ConsumerGroupMember:
@@ -90,14 +80,6 @@ def _member(member_id: str, state: State) -> ConsumerGroupMember:
 def _classic(state: Mapping[str, Any]) -> ClassicMemberMetadata:
     protocols = tuple((name, metadata) for name, metadata in state["protocols"])
     return ClassicMemberMetadata(state["session_timeout_ms"], protocols)
-
-
-def from_partitions(held: TopicPartitions) -> list[Any]:
-    return [[topic_id, sorted(partitions)] for topic_id, partitions in held.items()]
-
-
-def to_partitions(held: list[Any]) -> TopicPartitions:
-    return {topic_id: frozenset(partitions) for topic_id, partitions in held}
 
 
 def _from_epochs(held: PartitionEpochs) -> list[Any]:

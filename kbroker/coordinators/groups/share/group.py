@@ -18,8 +18,9 @@ from typing import Protocol
 
 from kbroker.coordinators.groups.assignors.spec import TopicPartitions
 from kbroker.coordinators.groups.environment import GroupEnvironment
-from kbroker.coordinators.groups.errors import FencedMemberEpoch, GroupIdNotFound
+from kbroker.coordinators.groups.errors import GroupIdNotFound
 from kbroker.coordinators.groups.group import CheckPartition
+from kbroker.coordinators.groups.member_epochs import check_member_epoch
 from kbroker.coordinators.groups.modern_group import ModernGroup
 from kbroker.coordinators.groups.share.member import ShareGroupMember
 from kbroker.coordinators.groups.store import CommittedOffset
@@ -67,10 +68,7 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
         member = self.members.get(member_id) if member_epoch == 0 else self.member(member_id)
         if member is None:
             return ShareGroupMember(member_id)
-        if member_epoch not in (0, member.member_epoch, member.previous_member_epoch):
-            raise FencedMemberEpoch(
-                f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all and join again"
-            )
+        check_member_epoch(member, member_epoch)
         return member
 
     def caught_up(

@@ -17,17 +17,17 @@ from functools import partial
 from typing import TypeVar
 
 from kbroker.coordinators.groups.assignors.simple import assign_simple
-from kbroker.coordinators.groups.consumer.groups import GroupRegistry
-from kbroker.coordinators.groups.consumer.saving import when_members_saved, when_stored
-from kbroker.coordinators.groups.consumer.target_assignment import compute_target
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
     GroupMaxSizeReached,
 )
+from kbroker.coordinators.groups.group import GroupRegistry
 from kbroker.coordinators.groups.member_timers import MemberTimer
 from kbroker.coordinators.groups.modern_member import with_news
+from kbroker.coordinators.groups.modern_snapshot import when_members_saved
+from kbroker.coordinators.groups.saving import when_stored
 from kbroker.coordinators.groups.share import snapshot
 from kbroker.coordinators.groups.share.group import Rights, ShareGroup
 from kbroker.coordinators.groups.share.requests import (
@@ -37,6 +37,7 @@ from kbroker.coordinators.groups.share.requests import (
 )
 from kbroker.coordinators.groups.share.settings import SettingsFor, ShareGroupSettings
 from kbroker.coordinators.groups.store import StoredGroup
+from kbroker.coordinators.groups.target_assignment import compute_target
 from kbroker.coordinators.shares.states import ShareStates
 from kbroker.pending import Pending, join
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kbroker.coordinators.groups.consumer.snapshot import from_partitions, restore_members, to_partitions
 from kbroker.coordinators.groups.environment import GroupEnvironment
+from kbroker.coordinators.groups.modern_snapshot import from_partitions, restore_members, to_partitions
 from kbroker.coordinators.groups.share.group import ShareGroup
 from kbroker.coordinators.groups.share.member import ShareGroupMember
 from kbroker.coordinators.groups.store import State, StoredGroup

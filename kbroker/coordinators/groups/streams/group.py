@@ -16,21 +16,17 @@ from __future__ import annotations
 import hashlib
 
 from kbroker.coordinators.groups.classic.initial_delay import InitialDelay
+from kbroker.coordinators.groups.committing_group import CommittingGroup
 from kbroker.coordinators.groups.environment import GroupEnvironment
-from kbroker.coordinators.groups.epoch_group import EpochGroup
-from kbroker.coordinators.groups.errors import StaleMemberEpoch, UnsupportedVersion
-from kbroker.coordinators.groups.group import CheckPartition
-from kbroker.coordinators.groups.store import CommittedOffset
 from kbroker.coordinators.groups.streams.configured_topology import ConfiguredTopology
 from kbroker.coordinators.groups.streams.member import StreamsMember
 from kbroker.coordinators.groups.streams.tasks import NO_TASKS, TaskId, Tasks
 from kbroker.coordinators.groups.streams.topology import Topology
 
-_FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 NOT_VALIDATED = -1
 
 
-class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
+class StreamsGroup(CommittingGroup[StreamsMember, Tasks]):
     type = "streams"
     protocol_type = "streams"
 
@@ -135,64 +131,14 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     # offsets
 
-    def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        member_epoch: int,
-        *,
-        api_version: int,
-        transactional: bool = False,
-    ) -> CheckPartition | None:
-        """Who may commit. With an epoch behind the member's own, what the returned function lets through."""
-        if member_epoch < 0 and self.is_empty:
-            return None
-        if transactional and member_epoch == -1 and not member_id and group_instance_id is None:
-            return None
-        member = self.member(member_id)
-        if not transactional and api_version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
-            raise UnsupportedVersion(
-                f"members of streams groups commit from version {_FIRST_VERSION_WITH_MEMBER_EPOCH} on"
-            )
-        if member_epoch == member.member_epoch:
-            return None
-        if member_epoch > member.member_epoch:
-            raise StaleMemberEpoch(f"epoch {member_epoch} is newer than {member.member_epoch}")
-
-        def check_partition(topic_id: bytes | None, partition: int) -> None:
-            epoch = self._active_epoch(member, topic_id, partition)
-            if epoch is None:
-                raise StaleMemberEpoch(f"no active task of the member reads partition {partition}")
-            if member_epoch < epoch:
-                raise StaleMemberEpoch(f"epoch {member_epoch} is older than the task's {epoch}")
-
-        return check_partition
-
-    def _active_epoch(self, member: StreamsMember, topic_id: bytes | None, partition: int) -> int | None:
-        topic = None if topic_id is None else self._topics.topic_name(topic_id)
+    def _assigned_at(self, member: StreamsMember, topic_id: bytes, partition: int) -> int | None:
+        topic = self._topics.topic_name(topic_id)
         for subtopology_id, subtopology in self.topology.subtopologies.items():
             if topic in subtopology.inputs:
                 epoch = member.active_epochs.get(TaskId(subtopology_id, partition))
                 if epoch is not None:
                     return epoch
         return None
-
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is None and member_epoch < 0:
-            return
-        member = self.member(member_id or "")
-        if member_epoch != member.member_epoch:
-            raise StaleMemberEpoch(f"epoch {member_epoch} is not {member.member_epoch}")
-
-    def validate_offset_delete(self) -> None:
-        """Always: what the group reads is refused topic by topic."""
-
-    def offset_retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """From the commit, members or not: the offsets of topics that are read do not expire anyway."""
-        return committed.commit_timestamp_ms
-
-    def offsets_committed(self, member_id: str, now_ms: int) -> None:
-        """A commit is no heartbeat here."""
 
     # internals
 

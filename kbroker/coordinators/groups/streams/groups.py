@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from kbroker.coordinators.groups.assignors.streams_sticky import StreamsMemberSpec, assign_sticky
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.environment import GroupEnvironment
 from kbroker.coordinators.groups.errors import CoordinatorNotAvailable, GroupIdNotFound, GroupMaxSizeReached
-from kbroker.coordinators.groups.group import Group
+from kbroker.coordinators.groups.group import GroupRegistry
 from kbroker.coordinators.groups.member_timers import MemberTimer
 from kbroker.coordinators.groups.saving import when_group_saved
 from kbroker.coordinators.groups.store import StoredGroup
@@ -55,17 +55,6 @@ T = TypeVar("T")
 
 _WAITS_FOR_MEMBERS = Status(StatusCode.ASSIGNMENT_DELAYED, "more members may be about to join the new group")
 _WAITS_FOR_INTERVAL = Status(StatusCode.ASSIGNMENT_DELAYED, "the last assignment was a moment ago")
-
-
-class GroupRegistry(Protocol):
-    """Where the groups of all types are, by id."""
-
-    @property
-    def groups(self) -> dict[str, Group]: ...
-
-    def replace(self, group: Group) -> None:
-        """From now on this is the group of its id."""
-        ...
 
 
 class StreamsGroups:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kbroker.coordinators.groups.errors import FencedMemberEpoch, InvalidRequest
+from kbroker.coordinators.groups.errors import InvalidRequest
+from kbroker.coordinators.groups.member_epochs import check_member_epoch
 from kbroker.coordinators.groups.modern_member import with_news
 from kbroker.coordinators.groups.streams.configured_topology import ConfiguredTopology
 from kbroker.coordinators.groups.streams.group import StreamsGroup
@@ -15,27 +16,12 @@ def find_or_make_member(group: StreamsGroup, request: HeartbeatRequest) -> Strea
     if request.member_epoch == 0 and request.member_id not in group.members:
         return StreamsMember(request.member_id)
     member = group.member(request.member_id)
-    _check_epoch(member, request.member_epoch, request.owned)
-    return member
-
-
-def _check_epoch(member: StreamsMember, member_epoch: int, owned: Tasks | None) -> None:
-    """A member may be one epoch behind if it may have missed the answer that raised it.
-
-    Epoch 0 is a new start.
-    """
-    if member_epoch in (0, member.member_epoch):
-        return
-    missed_the_answer = (
-        member_epoch == member.previous_member_epoch
-        and member_epoch < member.member_epoch
-        and owned is not None
-        and not owned - member.assigned
+    check_member_epoch(
+        member,
+        request.member_epoch,
+        lambda: request.owned is not None and not request.owned - member.assigned,
     )
-    if not missed_the_answer:
-        raise FencedMemberEpoch(
-            f"the member's epoch is {member.member_epoch}, not {member_epoch}: drop all tasks and join again"
-        )
+    return member
 
 
 def brought_up_to_date(member: StreamsMember, request: HeartbeatRequest) -> StreamsMember:

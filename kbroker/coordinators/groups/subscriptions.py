@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
-from kbroker.coordinators.groups.consumer.topic_regex import matching_topics
 from kbroker.coordinators.groups.environment import TopicView
 from kbroker.coordinators.groups.modern_member import ModernMember
+from kbroker.coordinators.groups.topic_regex import matching_topics
 
 
 class Subscriptions:

@@ -1,4 +1,4 @@
-"""How soon a member of a consumer group shall come again.
+"""How soon a member of a group that follows a target by epochs shall come again.
 
 A rebalance of KIP-848 takes several heartbeats of each member, so the interval decides how long it lasts. The
 broker names it in every answer: short while the group changes and for a while after, since changes come

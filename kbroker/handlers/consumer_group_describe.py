@@ -5,13 +5,11 @@ From version 1 it says which protocol each member uses (KIP-1099).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.groups.consumer.group import ConsumerGroup
 from kbroker.coordinators.groups.consumer.member import ConsumerGroupMember
-from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
-from kbroker.errors import describe
-from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -20,11 +18,13 @@ from kbroker.protocol.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from kbroker.requests.described_groups import described_groups
 from kbroker.requests.long_requests import lazily
-from kbroker.security.acls import AclOperation, AclResourceType
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
 
@@ -35,28 +35,23 @@ def handle(
     broker: Broker, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
     resources = broker.resources(context)
+    return ConsumerGroupDescribeResponse(
+        groups=described_groups(
+            resources,
+            list(dict.fromkeys(request.group_ids)),
+            partial(_described, resources),
+            DescribedGroup,
+            feature="group.version",
+            with_authorized_operations=request.include_authorized_operations,
+        )
+    )
 
-    def described(group_id: str) -> DescribedGroup:
-        group = _described(resources, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
-        return group
 
-    return ConsumerGroupDescribeResponse(groups=lazily(list(dict.fromkeys(request.group_ids)), described))
-
-
-def _described(resources: Resources, group_id: str) -> DescribedGroup:
-    try:
-        resources.broker.features.require("group.version", 1)
-        if not group_id:
-            raise InvalidGroupId
-        consumer_groups = resources.groups(group_id, AclOperation.DESCRIBE).consumer_groups
-        group = consumer_groups.group(group_id)
-        if resources.restricted:
-            resources.check_visible(_topic_ids(group))
-    except (ApiError, GroupError) as error:
-        code, message = describe(error)
-        return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+def _described(resources: Resources, groups: GroupCoordinator, group_id: str) -> DescribedGroup:
+    consumer_groups = groups.consumer_groups
+    group = consumer_groups.group(group_id)
+    if resources.restricted:
+        resources.check_visible(_topic_ids(group))
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
 from kbroker.coordinators.groups.share.member import ShareGroupMember
-from kbroker.errors import describe
-from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.share_group_describe import (
     Assignment,
     DescribedGroup,
@@ -16,11 +14,13 @@ from kbroker.protocol.messages.share_group_describe import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
+from kbroker.requests.described_groups import described_groups
 from kbroker.requests.long_requests import lazily
-from kbroker.security.acls import AclOperation, AclResourceType
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
 
@@ -29,27 +29,22 @@ def handle(
     broker: Broker, request: ShareGroupDescribeRequest, context: RequestContext
 ) -> ShareGroupDescribeResponse:
     resources = broker.resources(context)
+    return ShareGroupDescribeResponse(
+        groups=described_groups(
+            resources,
+            request.group_ids,
+            partial(_described, resources),
+            DescribedGroup,
+            feature="share.version",
+            with_authorized_operations=request.include_authorized_operations,
+        )
+    )
 
-    def described(group_id: str) -> DescribedGroup:
-        group = _described(resources, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
-        return group
 
-    return ShareGroupDescribeResponse(groups=lazily(request.group_ids, described))
-
-
-def _described(resources: Resources, group_id: str) -> DescribedGroup:
-    try:
-        resources.broker.features.require("share.version", 1)
-        if not group_id:
-            raise InvalidGroupId
-        group = resources.groups(group_id, AclOperation.DESCRIBE).share_groups.group(group_id)
-        if resources.restricted:
-            resources.check_visible({topic for member in group.members.values() for topic in member.assigned})
-    except (ApiError, GroupError) as error:
-        code, message = describe(error)
-        return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+def _described(resources: Resources, groups: GroupCoordinator, group_id: str) -> DescribedGroup:
+    group = groups.share_groups.group(group_id)
+    if resources.restricted:
+        resources.check_visible({topic for member in group.members.values() for topic in member.assigned})
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,

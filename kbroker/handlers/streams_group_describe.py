@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.errors import GroupError, InvalidGroupId
 from kbroker.coordinators.groups.streams.tasks import NO_TASKS, TaskId, Tasks, by_subtopology
-from kbroker.errors import describe
-from kbroker.protocol.errors import ApiError
 from kbroker.protocol.messages.streams_group_describe import (
     Assignment,
     DescribedGroup,
@@ -22,11 +20,13 @@ from kbroker.protocol.messages.streams_group_describe import (
     TopicInfo,
     Topology,
 )
+from kbroker.requests.described_groups import described_groups
 from kbroker.requests.long_requests import lazily
-from kbroker.security.acls import AclOperation, AclResourceType
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.coordinators.groups.coordinator import GroupCoordinator
     from kbroker.coordinators.groups.streams import topology as topologies
     from kbroker.coordinators.groups.streams.group import StreamsGroup
     from kbroker.coordinators.groups.streams.member import StreamsMember
@@ -38,27 +38,22 @@ def handle(
     broker: Broker, request: StreamsGroupDescribeRequest, context: RequestContext
 ) -> StreamsGroupDescribeResponse:
     resources = broker.resources(context)
+    return StreamsGroupDescribeResponse(
+        groups=described_groups(
+            resources,
+            request.group_ids,
+            partial(_described, resources),
+            DescribedGroup,
+            feature="streams.version",
+            with_authorized_operations=request.include_authorized_operations,
+        )
+    )
 
-    def described(group_id: str) -> DescribedGroup:
-        group = _described(resources, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = resources.authorized_operations(AclResourceType.GROUP, group_id)
-        return group
 
-    return StreamsGroupDescribeResponse(groups=lazily(request.group_ids, described))
-
-
-def _described(resources: Resources, group_id: str) -> DescribedGroup:
-    try:
-        resources.broker.features.require("streams.version", 1)
-        if not group_id:
-            raise InvalidGroupId
-        group = resources.groups(group_id, AclOperation.DESCRIBE).streams_groups.group(group_id)
-        for topic in sorted(group.topics) if resources.restricted else ():
-            resources.check_topic(AclOperation.DESCRIBE, topic)  # who may not see all is told of none
-    except (ApiError, GroupError) as error:
-        code, message = describe(error)
-        return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+def _described(resources: Resources, groups: GroupCoordinator, group_id: str) -> DescribedGroup:
+    group = groups.streams_groups.group(group_id)
+    for topic in sorted(group.topics) if resources.restricted else ():
+        resources.check_topic(AclOperation.DESCRIBE, topic)  # who may not see all is told of none
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,

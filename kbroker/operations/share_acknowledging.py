@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kbroker.requests.resources import Resources
     from kbroker.requests.share_sessions import Partition
     from kbroker.shares.live import LiveShare
-    from kbroker.shares.registry import Shares
+    from kbroker.shares.registry import Failures, Shares
 
 Acknowledgements = Mapping["Partition", Sequence[Acknowledgement]]
 
@@ -69,7 +69,7 @@ class Acknowledging:
         """The same; others have their turn in between."""
         outcomes: Outcomes = {}
         acknowledges = any(acknowledgements.values())
-        changes: dict[Partition, tuple[LiveShare, Change | None]] = {}
+        changes: list[tuple[LiveShare, Change]] = []
         for partition, batches in acknowledgements.items():
             try:
                 change = self._apply(partition, batches)
@@ -79,15 +79,17 @@ class Acknowledging:
                 if acknowledges:  # else Kafka, too, tells only what is wrong
                     outcomes[partition] = _DONE
                 if change is not None:
-                    changes[partition] = change
+                    changes.append(change)
             yield None
         if not changes:
             return outcomes
 
-        def failed(error: Exception) -> Outcomes:
-            return outcomes | dict.fromkeys(changes, _outcome(error))
+        def stored(failures: Failures) -> Outcomes:
+            for key, error in failures.items():
+                outcomes[key[1:]] = _outcome(error)
+            return outcomes
 
-        return mapped(self._shares.store(list(changes.values())), lambda _: outcomes, failed)
+        return mapped(self._shares.store(changes), stored)
 
     def _apply(
         self, partition: Partition, batches: Sequence[Acknowledgement]

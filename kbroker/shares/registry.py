@@ -7,7 +7,7 @@ has it; one that is closed stores nothing any more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ logger = logging.getLogger("kbroker.shares")
 Changes = Sequence[tuple[LiveShare, Change | None]]
 Turns = Generator[None, None, None]
 Settling = Sequence[tuple[LiveShare, Change]]
+Failures = Mapping[ShareKey, Exception]
+"""Share partitions whose change is not stored, and why."""
 
 
 class Shares:
@@ -96,22 +98,27 @@ class Shares:
         opening.then(own.follow)
         return own
 
-    def store(self, changes: Changes) -> Pending[None]:
+    def store(self, changes: Changes) -> Pending[Failures]:
         """Store what share partitions have changed, in one write, and settle it.
 
-        What they have given up is stored once it is among the dead letters, where the group has such.
+        What they have given up is stored once it is among the dead letters, where the group has such. Each
+        share partition whose change is not stored is told, with the reason: the others do not suffer.
         """
-        settling = [(live, change) for live, change in changes if change is not None]
-        dead = [
-            (live, change)
-            for live, change in settling
-            if change.dead and not live.closed and self.settings(live.key.group_id).dead_letter_topic
-        ]
-        if not dead:
-            return self._store(settling)
-        stored = [self._store([each for each in settling if each not in dead])]
-        stored += [self._store_dead(live, change) for live, change in dead]
-        return run(_all(stored))
+        together: list[tuple[LiveShare, Change]] = []
+        parts: list[Pending[Failures]] = []
+        for live, change in changes:
+            if change is None:
+                continue
+            if change.dead and not live.closed and self.settings(live.key.group_id).dead_letter_topic:
+                parts.append(self._store_dead(live, change))
+            elif self._states.is_being_replaced(live.key):
+                live.writes += 1
+                parts.append(self._settled([(live, change)], _not_owner()))
+            else:
+                together.append((live, change))
+        if together or not parts:
+            parts.append(self._store(together))
+        return parts[0] if len(parts) == 1 else run(_all(parts))
 
     def recover_dead_letters(self) -> None:
         """Finish what a crash has interrupted; until then such share partitions are not opened."""
@@ -134,19 +141,17 @@ class Shares:
     def _dead_letters(self) -> DeadLetters:
         return self._open_dead_letters()
 
-    def _store_dead(self, live: LiveShare, change: Change) -> Pending[None]:
+    def _store_dead(self, live: LiveShare, change: Change) -> Pending[Failures]:
         def archive() -> Pending[None]:
             if live.closed or change.state is None:
-                closed: Pending[None] = Pending()
-                closed.fail(NotOwner())
-                return closed
+                return _not_owner()
             return self._states.write({live.key: change.state})
 
         live.writes += 1
         moved = self._dead_letters.store(live.key, live.log, change.dead, archive)
         return self._settled([(live, change)], moved)
 
-    def _store(self, settling: Settling) -> Pending[None]:
+    def _store(self, settling: Settling) -> Pending[Failures]:
         written = {
             live.key: change.state
             for live, change in settling
@@ -157,9 +162,9 @@ class Shares:
         stored = self._states.write(written) if written else Pending.resolved(None)
         return self._settled(settling, stored)
 
-    def _settled(self, settling: Settling, stored: Pending[None]) -> Pending[None]:
+    def _settled(self, settling: Settling, stored: Pending[None]) -> Pending[Failures]:
         """Settle them when it is stored, or is not."""
-        result: Pending[None] = Pending()
+        result: Pending[Failures] = Pending()
 
         def settle(done: Pending[None]) -> None:
             now_ms = self.clock()
@@ -168,7 +173,12 @@ class Shares:
                 live.partition.settle(change, stored=done.succeeded, now_ms=now_ms)
                 self.arm(live)
                 self._drop_if_unused(live)
-            result.follow(done)
+            try:
+                done.result()
+            except Exception as error:
+                result.resolve({live.key: error for live, _ in settling})
+            else:
+                result.resolve({})
 
         stored.then(settle)
         return result
@@ -176,11 +186,11 @@ class Shares:
     def store_unwatched(self, changes: Changes) -> None:
         """The same where nobody waits for it: what is not stored happens again."""
 
-        def done(stored: Pending[None]) -> None:
-            try:
-                stored.result()
-            except Exception as error:
-                logger.warning("what became of records of share groups is not stored: %s", error)
+        def done(stored: Pending[Failures]) -> None:
+            for key, error in stored.result().items():
+                logger.warning(
+                    "what became of records of share group %s is not stored: %s", key.group_id, error
+                )
 
         if any(change is not None for _, change in changes):
             self.store(changes).then(done)
@@ -263,13 +273,20 @@ class Shares:
         live.wake()
 
 
-def _all(stored: Sequence[Pending[None]]) -> Steps[None]:
-    """Settles with the last of them; fails as the first that failed."""
-    for each in stored:
+def _all(parts: Sequence[Pending[Failures]]) -> Steps[Failures]:
+    """Settles with the last of them."""
+    failures: dict[ShareKey, Exception] = {}
+    for each in parts:
         if not each.done:
             yield each
-    for each in stored:
-        each.result()
+        failures |= each.result()
+    return failures
+
+
+def _not_owner() -> Pending[None]:
+    failed: Pending[None] = Pending()
+    failed.fail(NotOwner())
+    return failed
 
 
 def _not_initialized() -> ApiError:

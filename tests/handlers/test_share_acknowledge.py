@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kbroker.catalog.errors import CatalogFull
+from kbroker.coordinators.shares.state import ShareState
+from kbroker.coordinators.shares.store import ShareKey
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from kbroker.storage.errors import DiskFull
 
 from .conftest import NOW_MS
 from .share_members import (
@@ -140,6 +145,55 @@ def test_what_cannot_be_stored_has_not_happened(cluster, one, monkeypatch):
         answer = one.acknowledge({0: [(0, 9, [ACCEPT])]})
         assert codes(answer) == {0: ErrorCode.COORDINATOR_NOT_AVAILABLE}
     assert codes(one.acknowledge({0: [(0, 9, [ACCEPT])]})) == {0: ErrorCode.NONE}
+
+
+def with_dead_letters(cluster, *, partitions: int) -> None:
+    cluster.create("dlq.t", partitions, errors_deadletterqueue_group_enable="true")
+    configure(cluster, errors_deadletterqueue_topic_name="dlq.t")
+
+
+@pytest.mark.parametrize("with_fetch", [False, True])
+def test_a_dead_letter_that_the_topic_does_not_take_fails_its_partition_alone(cluster, one, two, with_fetch):
+    with_dead_letters(cluster, partitions=3)
+    for partition in (1, 2):
+        cluster.produce("t", *[NOW_MS] * 10, partition=partition)
+    narrow = cluster.broker.find_log("dlq.t", 1)
+    narrow.config = replace(narrow.config, max_message_bytes=1)
+    one.fetch(0, 1, 2)
+    every = {0: [(0, 9, [REJECT])], 1: [(0, 9, [REJECT])], 2: [(0, 9, [ACCEPT])]}
+    answer = codes(one.fetch(acks=every) if with_fetch else one.acknowledge(every))
+    expected = {0: ErrorCode.NONE, 1: ErrorCode.MESSAGE_TOO_LARGE, 2: ErrorCode.NONE}
+    assert {number: code[1] if with_fetch else code for number, code in answer.items()} == expected
+    assert [cluster.end_offset("dlq.t", number) for number in range(3)] == [10, 0, 0]
+    # What is not among the dead letters is its member's still.
+    assert codes(one.acknowledge({1: [(0, 9, [RELEASE])]})) == {1: ErrorCode.NONE}
+    assert acquired(two.fetch(0, 1, 2)) == {0: [], 1: [(0, 9, 2)], 2: []}
+
+
+def test_a_full_disk_of_one_dead_letter_partition_fails_its_partition_alone(cluster, one, monkeypatch):
+    with_dead_letters(cluster, partitions=2)
+    cluster.produce("t", *[NOW_MS] * 10, partition=1)
+    one.fetch(0, 1)
+
+    def no_room(*_: object) -> None:
+        raise DiskFull("no room")
+
+    every = {0: [(0, 9, [REJECT])], 1: [(0, 9, [REJECT])]}
+    with monkeypatch.context() as full:
+        full.setattr(cluster.broker.find_log("dlq.t", 0), "append_as_leader", no_room)
+        answer = one.acknowledge(every)
+    assert codes(answer) == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: ErrorCode.NONE}
+    assert codes(one.acknowledge({0: every[0]})) == {0: ErrorCode.NONE}
+    assert [cluster.end_offset("dlq.t", number) for number in range(2)] == [10, 10]
+
+
+def test_a_state_that_is_being_replaced_fails_its_partition_alone(cluster, topic, one, monkeypatch):
+    cluster.produce("t", *[NOW_MS] * 10, partition=1)
+    one.fetch(0, 1)
+    monkeypatch.setattr(cluster.broker.share_states._store, "put", lambda states: Pending())
+    cluster.broker.share_states.replace({ShareKey(GROUP, topic.topic_id, 0): ShareState(5)})
+    every = {0: [(0, 9, [ACCEPT])], 1: [(0, 9, [ACCEPT])]}
+    assert codes(one.acknowledge(every)) == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER, 1: ErrorCode.NONE}
 
 
 def test_partitions_of_one_request_are_stored_in_one_write(cluster, one, monkeypatch):

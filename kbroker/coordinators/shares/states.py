@@ -61,6 +61,10 @@ class ShareStates:
             return _replaced()
         return self._store.write(changes)
 
+    def is_being_replaced(self, key: ShareKey) -> bool:
+        """Whether a write of its changes would be refused."""
+        return key in self._replacing
+
     # groups and administrators
 
     def initialize(self, group_id: str, partitions: Collection[tuple[bytes, int]]) -> Pending[None]:

@@ -1,6 +1,8 @@
 """What the states of records of share groups cost: `python -m benchmarks.share_states`.
 
-The usual way of records through a share partition, single acknowledgements, and a million records in flight.
+The usual way of records through a share partition, single acknowledgements, and very many records in flight:
+as many as requests can bring about (the highest share.partition.max.record.locks, and as many more of one
+log batch), and a million, which they cannot.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ ACCEPT, RELEASE = int(AcknowledgeType.ACCEPT), int(AcknowledgeType.RELEASE)
 BATCH = 500
 ROUNDS = 20_000
 DENSE = 10_000
+REACHABLE = 20_000
 MANY = 1_000_000
 
 
@@ -104,7 +107,6 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     scale = parser.parse_args().scale
     rounds, dense = max(1, int(ROUNDS * scale)), max(10, int(DENSE * scale))
-    many = max(1, int(MANY * scale) // BATCH) * BATCH
 
     print(f"acquire {BATCH} records, accept them as one range: {usual(rounds) * 1e6:.1f} µs")
     shuffled = random.Random(1).sample(range(dense), dense)
@@ -114,7 +116,11 @@ def main() -> None:
         ("at random", shuffled),
     ):
         print(f"accept one of {dense:,} records, {name}: {single(dense, offsets) * 1e6:.1f} µs")
+    for records in (REACHABLE, MANY):
+        in_flight(max(1, int(records * scale) // BATCH) * BATCH)
 
+
+def in_flight(many: int) -> None:
     share = filled(many)
     halves = [Acknowledgement(first, first, [RELEASE]) for first in range(0, many, 2)]
     print(f"{many:,} records in flight:")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -245,3 +246,28 @@ def test_what_is_acknowledged_does_not_come_back_after_a_restart(cluster, topic,
     one.acknowledge({0: [(0, 3, [ACCEPT]), (4, 5, [RELEASE])]})
     cluster.broker = cluster.start(settings)
     assert acquired(ShareMember(cluster, topic, "two").fetch(0)) == {0: [(4, 5, 2), (6, 9, 1)]}
+
+
+class TestTheLargestWindow:
+    """A window has at most as many records as the highest limit, and as many more of one log batch."""
+
+    @pytest.fixture
+    def settings(self) -> dict[str, str]:
+        return {"node.id": "1", "group.share.partition.max.record.locks": "10000"}
+
+    def test_cut_as_finely_as_can_be_it_keeps_nobody_waiting_for_long(self, cluster):
+        topic = cluster.create("wide", max_message_bytes="10000000")
+        initialize(cluster, topic)
+        for records in (9_999, 100_000):
+            cluster.produce("wide", *[NOW_MS] * records)
+        one, two = ShareMember(cluster, topic, "one"), ShareMember(cluster, topic, "two")
+        assert acquired(one.fetch(0, max_records=9_999)) == {0: [(0, 9_998, 1)]}
+        assert acquired(one.fetch(0)) == {0: [(9_999, 19_998, 1)]}
+        begun = time.process_time()
+        answer = one.acknowledge({0: [(0, 19_998, [RELEASE, ACCEPT] * 9_999 + [RELEASE])]})
+        assert codes(answer) == {0: ErrorCode.NONE}
+        again = [each for _ in range(2) for each in acquired(two.fetch(0, max_records=10_000))[0]]
+        assert again == [(offset, offset, 2) for offset in range(0, 19_999, 2)]
+        two.disconnect()
+        assert time.process_time() - begun < 2  # a tenth of it, mostly
+        assert acquired(ShareMember(cluster, topic, "three").fetch(0))[0][0] == (0, 0, 3)

@@ -2,6 +2,8 @@
 
 - batch_optimized: whole in-flight batches, and new records up to the end of the log batch in which the limit
   is reached. record_limit: no more than the limit; what is left of a log batch is available to others.
+- Ours: of a log batch no more than _MOST_AT_ONCE records, if the limit is not higher. One may have a million,
+  and one request may give each a state of its own. What is left is new, and given with later fetches.
 - New records are cut into in-flight batches where a log batch begins, once they are as many as batch_size.
 - Records that were delivered often are given in ever smaller portions, so that a bad one among them does
   not take the others with it. From T = max(2, limit / 2 rounded up) deliveries on: half of the in-flight
@@ -16,6 +18,9 @@ from collections.abc import Sequence
 from kbroker.coordinators.shares.leases import Lease
 from kbroker.coordinators.shares.records import Acquired, LogBatch
 from kbroker.coordinators.shares.window import ACQUIRED, AVAILABLE, InFlightBatch, Status, Window, plain
+
+_MOST_AT_ONCE = 10_000
+"""As many as a share partition may have in flight by its configs. So there are at most twice as many."""
 
 
 class Acquisition:
@@ -67,7 +72,8 @@ class Acquisition:
     def _take_new(self, first: int, last: int) -> None:
         taken_last = last
         if self._left < last - first + 1:
-            taken_last = min(self._batch_end(first + self._left - 1), last)
+            most_last = first + max(self._left, _MOST_AT_ONCE) - 1
+            taken_last = min(self._batch_end(first + self._left - 1), last, most_last)
         if self._strictly:
             given = min(taken_last, first + self._left - 1)
             batch = InFlightBatch(first, taken_last, self._status(1))

@@ -35,6 +35,21 @@ def test_one_log_batch_is_not_cut() -> None:
     assert Driver([(0, 99)]).fetch(max_records=100, batch_size=5) == [(0, 99, 1)]
 
 
+def test_a_log_batch_of_very_many_records_is_given_in_parts() -> None:
+    driver = Driver([(0, 49_999)])
+    seen: list[tuple[int, int, int]] = []
+    while acquired := driver.fetch():
+        seen += acquired
+        driver.acknowledge(*((first, last, ACCEPT) for first, last, _ in acquired))
+    assert seen == [(first, first + 9_999, 1) for first in range(0, 50_000, 10_000)]
+
+
+def test_of_a_log_batch_of_very_many_records_few_are_available_to_others() -> None:
+    driver = Driver([(0, 49_999)])
+    assert driver.fetch("a", 4, mode=RECORD_LIMIT) == [(0, 3, 1)]
+    assert driver.window == (0, 9_999)
+
+
 def test_a_record_limit_is_kept_and_the_rest_of_the_log_batch_is_available() -> None:
     driver = Driver(TENS)
     assert driver.fetch("a", 4, mode=RECORD_LIMIT) == [(0, 3, 1)]

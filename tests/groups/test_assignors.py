@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbroker.coordinators.groups.assignors import ASSIGNORS
+from kbroker.coordinators.groups.assignors.simple import assign_simple
 from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitions
 
 A, B, C = b"A" * 16, b"B" * 16, b"C" * 16
@@ -213,3 +215,14 @@ def test_a_thousand_members_share_ten_thousand_partitions(name, homogeneous):
     del lost_one["member-7"]
     ASSIGNORS[name](lost_one, counts)
     assert len(placed(assignment)) == 10_000
+
+
+@pytest.mark.parametrize("assign", [*ASSIGNORS.values(), assign_simple], ids=[*ASSIGNORS, "simple"])
+def test_members_that_all_subscribe_to_very_many_topics_are_not_looked_at_topic_by_topic(assign):
+    topics = frozenset(number.to_bytes(16, "big") for number in range(10_000))
+    members = {f"m{number}": MemberSpec(topics, {}) for number in range(1_000)}
+    counts = dict.fromkeys(topics, 1)
+    members = again(members, assign(members, counts))
+    begun = time.process_time()
+    assign(members, counts)
+    assert time.process_time() - begun < 0.4  # a tenth of it, mostly

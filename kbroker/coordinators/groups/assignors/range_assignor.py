@@ -15,10 +15,7 @@ from kbroker.coordinators.groups.assignors.spec import MemberSpec, TopicPartitio
 def assign_range(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
 ) -> dict[str, TopicPartitions]:
-    subscribers: dict[bytes, list[str]] = {}
-    for member_id in _in_order(members):
-        for topic_id in members[member_id].subscribed:
-            subscribers.setdefault(topic_id, []).append(member_id)
+    subscribers = _subscribers(members)
     assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic_id, topic_members in subscribers.items():
         quota, extra = divmod(partition_counts[topic_id], len(topic_members))
@@ -30,6 +27,19 @@ def assign_range(
             assignment[member_id][topic_id] = frozenset(range(start, end))
             start = end
     return dict(assignment)
+
+
+def _subscribers(members: Mapping[str, MemberSpec]) -> Mapping[bytes, list[str]]:
+    """Of each topic, in order."""
+    ordered = _in_order(members)
+    subscriptions = {spec.subscribed for spec in members.values()}
+    if len(subscriptions) == 1:  # the usual: nobody need be looked at topic by topic
+        return dict.fromkeys(subscriptions.pop(), ordered)
+    found: dict[bytes, list[str]] = {}
+    for member_id in ordered:
+        for topic_id in members[member_id].subscribed:
+            found.setdefault(topic_id, []).append(member_id)
+    return found
 
 
 def _in_order(members: Mapping[str, MemberSpec]) -> list[str]:

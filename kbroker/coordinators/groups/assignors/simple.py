@@ -25,11 +25,13 @@ def assign_simple(
             (number, topic) for topic in topic_ids for number in range(partition_counts[topic])
         )
         if partitions:
+            shared = frozenset(topic_ids)
             held = {
                 member_id: {
                     (number, topic)
-                    for topic in topic_ids
-                    for number in members[member_id].assigned.get(topic, ())
+                    for topic, numbers in members[member_id].assigned.items()
+                    if topic in shared
+                    for number in numbers
                 }
                 for member_id in sorted(subscribers, key=lambda member_id: len(given[member_id]))
             }

@@ -44,9 +44,10 @@ class LiveShare:
         if self.reader is not None:
             self._missed = True
             return False
-        offset = self.partition.next_fetch_offset()
-        log = self.log
-        return offset is not None and offset < (log.last_stable_offset if committed else log.high_watermark)
+        log, partition = self.log, self.partition
+        end_offset = log.last_stable_offset if committed else log.high_watermark
+        # Most have nothing new, which takes no look at their settings.
+        return partition.first_open_offset() < end_offset and partition.next_fetch_offset() is not None
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Called when records have become available, or the reader is done, or it is closed.

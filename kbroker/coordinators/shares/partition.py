@@ -111,6 +111,10 @@ class SharePartition:
         """Those by which the member holds records now."""
         return self._leases.of(member_id)
 
+    def first_open_offset(self) -> int:
+        """The first that is available, or not in flight yet, be there room for it or not."""
+        return self._window.next_open()
+
     def next_fetch_offset(self) -> int | None:
         """Where to read the log for what could be acquired; None: nothing, as many are in flight as may."""
         window = self._window

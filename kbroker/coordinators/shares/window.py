@@ -232,6 +232,8 @@ class Window:
     def next_open(self) -> int:
         """The first record that is available or new, if only the one behind the end."""
         offset = max(self._closed_below, self.start_offset)
+        if not self.batches:
+            return offset
         for position in range(max(self.position(offset), 0), len(self.batches)):
             batch = self.batches[position]
             if batch.last < offset:

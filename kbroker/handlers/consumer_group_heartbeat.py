@@ -5,10 +5,11 @@ expression.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.coordinators.groups.consumer.member import owned_partitions
+from kbroker.coordinators.groups.consumer.member import Owned
 from kbroker.coordinators.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
@@ -18,6 +19,8 @@ from kbroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kbroker.requests.long_requests import Steps
+from kbroker.requests.subscribing import check_subscription
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: RequestContext
-) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
+) -> Steps[ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]]:
     broker.features.require("group.version", 1)
     resources = broker.resources(context)
     groups = resources.groups(request.group_id, AclOperation.READ)
-    for name in request.subscribed_topic_names or ():
-        resources.check_topic(AclOperation.DESCRIBE, name)
-    owned = request.topic_partitions
+    check_subscription(resources, request.subscribed_topic_names)
+    owned = None
+    if request.topic_partitions is not None:
+        owned = yield from _owned(request.topic_partitions)
     heartbeat = HeartbeatRequest(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -44,7 +48,7 @@ def handle(
         subscribed_topic_names=request.subscribed_topic_names,
         subscribed_topic_regex=request.subscribed_topic_regex,
         server_assignor=request.server_assignor,
-        owned=None if owned is None else owned_partitions((t.topic_id, t.partitions) for t in owned),
+        owned=owned,
         client_id=context.client_id or "",
         client_host=f"/{context.peer_host}",
         brings_member_id=context.api_version >= 1,
@@ -58,6 +62,15 @@ def refuse(
 ) -> ConsumerGroupHeartbeatResponse:
     code, message = describe(error)
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _owned(topics: Iterable[TopicPartitions]) -> Steps[Owned]:
+    """What a request lists, which may name a topic twice."""
+    owned: dict[bytes, set[int]] = {}
+    for topic in topics:
+        owned.setdefault(topic.topic_id, set()).update(topic.partitions)
+        yield None
+    return owned
 
 
 def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 from kbroker.coordinators.groups.share.requests import ShareHeartbeatRequest, ShareHeartbeatResult
 from kbroker.errors import describe
 from kbroker.pending import Pending, mapped
-from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kbroker.requests.subscribing import check_subscription
 from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
-
-_MOST_TOPICS = 20_000  # of a member: they take some tens of milliseconds, be they there or not
 
 
 def handle(
@@ -29,11 +27,7 @@ def handle(
     broker.features.require("share.version", 1)
     resources = broker.resources(context)
     groups = resources.groups(request.group_id, AclOperation.READ)
-    names = request.subscribed_topic_names or ()
-    if len(names) > _MOST_TOPICS:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"A member subscribes to at most {_MOST_TOPICS} topics.")
-    for name in names:
-        resources.check_topic(AclOperation.DESCRIBE, name)
+    check_subscription(resources, request.subscribed_topic_names)
     heartbeat = ShareHeartbeatRequest(
         group_id=request.group_id,
         member_id=request.member_id,

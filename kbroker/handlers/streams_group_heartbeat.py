@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kbroker.requests.resources import Resources
 
 _DEFAULT_FACTOR = -1
+_MOST_TOPICS = 20_000  # of a topology: they take some tens of milliseconds
 
 
 def handle(
@@ -53,6 +54,7 @@ def handle(
     groups = resources.groups(request.group_id, AclOperation.READ)
     topology = None
     if request.topology is not None:
+        yield from _check_size(request.topology)
         yield from _check_topics(resources, request.topology)
         topology = yield from _topology(request.topology)
     active = yield from _owned(request.active_tasks)
@@ -93,6 +95,19 @@ def refuse(
 
 
 # the topology
+
+
+def _check_size(topology: Topology) -> Steps[None]:
+    """How often it names topics."""
+    number = 0
+    for each in topology.subtopologies:
+        number += 1 + len(each.source_topics) + len(each.repartition_sink_topics)
+        number += len(each.repartition_source_topics) + len(each.state_changelog_topics)
+        for group in each.copartition_groups:
+            number += len(group.source_topics) + len(group.repartition_source_topics)
+            yield None
+        if number > _MOST_TOPICS:
+            raise StreamsInvalidTopology(f"A topology has at most {_MOST_TOPICS} topics.")
 
 
 def _check_topics(resources: Resources, topology: Topology) -> Steps[None]:

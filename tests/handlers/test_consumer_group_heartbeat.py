@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -138,3 +139,17 @@ def test_a_groups_own_configs_count_more(cluster, topic_id):
     assert heartbeat(cluster, member_id="n").member_epoch == epoch
     cluster.now_ms += 1
     assert heartbeat(cluster, epoch, member_id="n").member_epoch == epoch + 1
+
+
+def test_a_member_subscribes_to_so_many_topics(cluster, topic_id):
+    names = ["t", *(f"missing-{number}" for number in range(20_000))]
+    assert heartbeat(cluster, subscribed_topic_names=names).error_code == ErrorCode.INVALID_REQUEST
+    assert heartbeat(cluster, subscribed_topic_names=names[:-1]).error_code == ErrorCode.NONE
+
+
+def test_a_topic_that_is_named_very_often_takes_no_longer_than_others(cluster, topic_id):
+    heartbeat(cluster)
+    owned = [TopicPartitions(topic_id, [number]) for number in range(100_000)]
+    begun = time.process_time()
+    assert heartbeat(cluster, 1, topic_partitions=owned).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert time.process_time() - begun < 5  # a tenth of it, mostly

@@ -149,3 +149,9 @@ def test_without_the_feature_it_is_refused(cluster):
     update = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("streams.version", 0, False, 2)])
     cluster.send(update, 1)
     assert heartbeat(cluster).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_topology_has_so_many_topics(cluster):
+    topology = Topology(0, [Subtopology("0", source_topics=[f"a{number}" for number in range(20_000)])])
+    answer = heartbeat(cluster, topology=topology)
+    assert answer.error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY

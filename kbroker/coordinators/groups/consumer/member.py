@@ -11,7 +11,7 @@ UNRELEASED_PARTITIONS   it is in the target's epoch and waits for partitions tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -23,7 +23,7 @@ LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 PartitionEpochs = Mapping[bytes, Mapping[int, int]]
 """Topic id → partition → the member epoch at which the partition was assigned."""
 
-Owned = Mapping[bytes, frozenset[int]]
+Owned = Mapping[bytes, Set[int]]
 """Topic id → partitions, as a member reports them."""
 
 
@@ -101,7 +101,7 @@ class ConsumerGroupMember(ModernMember):
 
 def owned_partitions(topics: Iterable[tuple[bytes, Iterable[int]]]) -> Owned:
     """What a request lists, which may name a topic twice."""
-    owned: dict[bytes, frozenset[int]] = {}
+    owned: dict[bytes, set[int]] = {}
     for topic_id, partitions in topics:
-        owned[topic_id] = owned.get(topic_id, frozenset()) | frozenset(partitions)
+        owned.setdefault(topic_id, set()).update(partitions)
     return owned

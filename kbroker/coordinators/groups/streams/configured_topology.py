@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kbroker.coordinators.groups.errors import StreamsInvalidTopology
+from kbroker.coordinators.groups.streams.repartition_widths import widths_by_writers
 from kbroker.coordinators.groups.streams.tasks import TaskId
 from kbroker.coordinators.groups.streams.topology import InternalTopic, Subtopology, Topology
 
@@ -148,28 +149,18 @@ class _Widths:
         return self._decided.get(topic) if found is None else found
 
     def _follow_writers(self) -> None:
-        """Each undecided repartition topic takes a width from its writers, which may read another such."""
-        writers: dict[str, list[Subtopology]] = {}
-        for each in self._subtopologies:
-            for name in each.repartition_sink_topics:
-                writers.setdefault(name, []).append(each)
         undecided = [name for name in self._repartitions if name not in self._decided]
-        while undecided:
-            for name in undecided:
-                read = [
-                    width
-                    for each in writers.get(name, ())
-                    for topic in each.inputs
-                    if (width := self._decided.get(topic) or self._partition_count(topic)) is not None
-                ]
-                if read:
-                    self._decided[name] = max(read)
-            left = [name for name in undecided if name not in self._decided]
-            if left == undecided:
-                raise StreamsInvalidTopology(
-                    f"the number of partitions of these repartition topics cannot be decided: {_few(left)}"
-                )
-            undecided = left
+
+        def width_of(topic: str) -> int | None:
+            return self._decided.get(topic) or self._partition_count(topic)
+
+        found = widths_by_writers(undecided, self._subtopologies, width_of)
+        left = [name for name in undecided if name not in found]
+        if left:
+            raise StreamsInvalidTopology(
+                f"the number of partitions of these repartition topics cannot be decided: {_few(left)}"
+            )
+        self._decided.update(found)
 
     def _make_equal(self, group: frozenset[str]) -> None:
         internal = sorted(name for name in group if name in self._repartitions)

@@ -1,5 +1,6 @@
 """Kafka Streams with `group.protocol=streams` (KIP-1071): a stateful application that is killed, stopped,
-started again, scaled out and in, with standbys, and counts every word once; kafka-streams-groups on it.
+started again, scaled out and in, with standbys, or whose broker is killed, and counts every word once;
+kafka-streams-groups on it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from operator import le, lt
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.clients.streams.test_word_count import LINES, PARTITIONS, WORDS, counts, write
@@ -29,6 +35,7 @@ SHORT_SESSIONS = {
     "group.streams.min.heartbeat.interval.ms": "500",
 }
 GROUPS = "kafka-streams-groups"
+KILLS, BURST = 3, 3 * LINES
 Start = Callable[[str], WordCount]
 Run = Callable[..., ToolResult]
 
@@ -97,6 +104,16 @@ def wait_for_words(server: Server, words: int) -> None:
     eventually(counted, lambda total: total >= words, seconds=90)
 
 
+def output_end(bootstrap: str) -> int:
+    """How much is written to the output, be it committed or not; -1: the broker does not know yet."""
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "compat-reader"})) as consumer:
+        partitions = [TopicPartition(OUTPUT, number) for number in range(PARTITIONS)]
+        try:
+            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
+        except KafkaException:
+            return -1
+
+
 def tasks(run: Run, group: str) -> list[tuple[int, int]]:
     """How many active and standby tasks each member has."""
     described = run("--describe", "--group", group, "--members").stdout
@@ -128,6 +145,35 @@ def test_words_are_counted_exactly_once_across_kills_and_restarts(
     wait_for_words(streams_server, LINES * 5)
     application.stop()
     assert counts(bootstrap) == each_once(lines)
+
+
+@pytest.mark.slow
+def test_words_are_counted_exactly_once_while_the_broker_is_killed(
+    streams_server: Server, start: Start, run: Run, application_id: str
+) -> None:
+    if streams_server.name == APACHE:
+        pytest.skip(
+            "Kafka is away for longer than transactions of the application last: it may be stuck then"
+        )
+    chance = random.Random(2)
+    lines = [" ".join(chance.choices(WORDS, k=5)) for _ in range((KILLS + 1) * BURST)]
+    application = start("a")
+    with ThreadPoolExecutor() as aside:
+        for kill in range(KILLS):
+            burst = lines[kill * BURST : (kill + 1) * BURST]
+            before = eventually(lambda: output_end(streams_server.bootstrap), partial(le, 0))
+            written = aside.submit(write, streams_server.bootstrap, burst)
+            eventually(lambda: output_end(streams_server.bootstrap), partial(lt, before), seconds=90)
+            streams_server.kill()  # in the middle of the application's transactions
+            streams_server.start_again()
+            written.result(60)
+    write(streams_server.bootstrap, lines[-BURST:])
+    wait_for_words(streams_server, len(lines) * 5)
+    assert application.is_running, application.output()
+    assert counts(streams_server.bootstrap) == each_once(lines)
+    # It is the group that it was.
+    assert tasks(run, application_id) == [(2, 0), (2, 0)]
+    application.stop()
 
 
 def test_it_scales_out_and_in_with_standbys(

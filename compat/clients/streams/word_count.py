@@ -64,6 +64,10 @@ class WordCount:
     def output(self) -> str:
         return self._log.read_text(errors="replace")
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()

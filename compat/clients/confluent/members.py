@@ -92,3 +92,12 @@ def produce(bootstrap: str, topic: str, partitions: int, values: list[bytes]) ->
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=number % partitions)
     assert producer.flush(30) == 0
+
+
+def produce_one_batch(bootstrap: str, topic: str, records: int) -> None:
+    """Records 0, 1, 2 … in one batch of the only partition."""
+    together = {"linger.ms": 5_000, "batch.num.messages": records, "batch.size": 1_000_000}
+    producer = Producer({"bootstrap.servers": bootstrap, **together, **QUIET})
+    for number in range(records):
+        producer.produce(topic, str(number).encode(), partition=0)
+    assert producer.flush(30) == 0

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import AcknowledgeType, ShareConsumer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from compat.clients.confluent.members import QUIET, produce
+from compat.clients.confluent.members import QUIET, produce, produce_one_batch
 from compat.harness.brokers import Server
 
 RECORDS = 40
@@ -103,3 +103,12 @@ def test_each_record_is_accepted_released_or_rejected(single, member):
     again = read(len(got[1::3]), member(single))
     assert values(again) == values(got[1::3])
     assert {message.delivery_count() for message in again} == {2}
+
+
+def test_a_batch_of_very_many_records_is_consumed_once(
+    kafka_server: Server, new_topic: Callable[..., str], member: Callable[..., Any]
+) -> None:
+    """Apache Kafka gives it whole, kbroker in parts."""
+    topic = new_topic()
+    produce_one_batch(kafka_server.bootstrap, topic, 25_000)
+    assert [message.offset() for message in read(25_000, member(topic))] == list(range(25_000))

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from compat.clients.confluent.members import produce_one_batch
+
 from .conftest import PARTITIONS, RECORDS
 
 VALUES = sorted(str(number) for number in range(RECORDS))
@@ -46,6 +48,14 @@ def test_all_records_are_consumed_once(run, records, consume, sharers):
     assert sorted(consume(records)) == VALUES
     assert consume(records, most=1, timeout_ms=6000) == []
     assert lag(run, sharers) == dict.fromkeys(range(PARTITIONS), "0")
+
+
+def test_a_batch_of_very_many_records_is_consumed_once(kafka_server, run, new_topic, consume, sharers):
+    """Apache Kafka gives it whole, kbroker in parts."""
+    topic = new_topic()
+    produce_one_batch(kafka_server.bootstrap, topic, 25_000)
+    assert consume(topic, most=25_000) == [str(number) for number in range(25_000)]
+    assert lag(run, sharers) == {0: "0"}
 
 
 def test_rejected_records_do_not_come_back(records, consume):

@@ -42,6 +42,12 @@ class Pending(Generic[T]):
         pending.resolve(value)
         return pending
 
+    @classmethod
+    def failed(cls, error: BaseException) -> Pending[T]:
+        pending: Pending[T] = cls()
+        pending.fail(error)
+        return pending
+
     @property
     def done(self) -> bool:
         return self._state != _WAITING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kbroker.cli.errors import refused
 from kbroker.cli.wire_session import coordinators
@@ -39,13 +39,18 @@ def share_positions(
                 raise refused(f"group {group.group_id}", group.error_code, group.error_message)
             for topic in group.topics:
                 for each in topic.partitions:
-                    if each.error_code:
-                        what = f"{topic.topic_name} {each.partition_index} of group {group.group_id}"
-                        raise refused(what, each.error_code, each.error_message)
+                    _check(group.group_id, topic.topic_name, each)
                     positions[group.group_id][topic.topic_name, each.partition_index] = SharePosition(
                         _known(each.start_offset), _known(each.lag)
                     )
     return positions
+
+
+def _check(group: str, topic: str, told: Any) -> None:
+    """Whether an answer about a partition is a refusal."""
+    if told.error_code:
+        what = f"{topic} {told.partition_index} of group {group}"
+        raise refused(what, told.error_code, told.error_message)
 
 
 def _known(number: int) -> int | None:
@@ -79,6 +84,4 @@ def set_share_offsets(arguments: argparse.Namespace, group: str, targets: Mappin
             raise refused(f"group {group}", answer.error_code, answer.error_message)
         for told in answer.responses:
             for each in told.partitions:
-                if each.error_code:
-                    what = f"{told.topic_name} {each.partition_index} of group {group}"
-                    raise refused(what, each.error_code, each.error_message)
+                _check(group, told.topic_name, each)

@@ -113,7 +113,7 @@ class Shares:
                 parts.append(self._store_dead(live, change))
             elif self._states.is_being_replaced(live.key):
                 live.writes += 1
-                parts.append(self._settled([(live, change)], _not_owner()))
+                parts.append(self._settled([(live, change)], Pending.failed(NotOwner())))
             else:
                 together.append((live, change))
         if together or not parts:
@@ -144,7 +144,7 @@ class Shares:
     def _store_dead(self, live: LiveShare, change: Change) -> Pending[Failures]:
         def archive() -> Pending[None]:
             if live.closed or change.state is None:
-                return _not_owner()
+                return Pending.failed(NotOwner())
             return self._states.write({live.key: change.state})
 
         live.writes += 1
@@ -281,12 +281,6 @@ def _all(parts: Sequence[Pending[Failures]]) -> Steps[Failures]:
             yield each
         failures |= each.result()
     return failures
-
-
-def _not_owner() -> Pending[None]:
-    failed: Pending[None] = Pending()
-    failed.fail(NotOwner())
-    return failed
 
 
 def _not_initialized() -> ApiError:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from compat.clients.cli.conftest import Run
+from compat.clients.cli.resets import RESETS
 from compat.harness.brokers import Server
 from compat.harness.waiting import eventually
 
@@ -47,15 +48,7 @@ def test_groups_are_listed_with_their_lag(run: Run, group: str, topic: str) -> N
 
 def test_a_group_is_reset(run: Run, group: str) -> None:
     before = 3
-    for arguments, expected in (
-        (("--to-start",), 0),
-        (("--to-end",), 5),
-        (("--to-offset", "4"), 4),
-        (("--to-offset", "400"), 5),
-        (("--shift", "-2"), 3),
-        (("--to-time", "2999-01-01"), 5),
-        (("--to-time", "2001-01-01"), 0),
-    ):
+    for arguments, expected in RESETS:
         dry = run("group", "reset", group, *arguments, "--dry-run", "--json")
         assert [(row["from"], row["to"]) for row in dry.json] == [(before, expected)], arguments
         assert committed(run, group) == before

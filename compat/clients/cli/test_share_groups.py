@@ -11,6 +11,7 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from compat.clients.cli.conftest import Run
+from compat.clients.cli.resets import RESETS
 from compat.harness.brokers import Server
 from compat.harness.waiting import eventually
 
@@ -96,15 +97,7 @@ def test_a_share_group_is_reset_and_deleted(run: Run, group: str, member: ShareC
         return bool(run("group", "describe", group, "--json").json[0]["state"] == "Empty")
 
     eventually(is_empty)
-    for arguments, expected in (
-        (("--to-start",), 0),
-        (("--to-end",), 5),
-        (("--to-offset", "4"), 4),
-        (("--to-offset", "400"), 5),
-        (("--shift", "-2"), 3),
-        (("--to-time", "2999-01-01"), 5),
-        (("--to-time", "2001-01-01"), 0),
-    ):
+    for arguments, expected in RESETS:
         before = of_first_partition(run("group", "lag", group, "--json").json)
         dry = of_first_partition(run("group", "reset", group, *arguments, "--dry-run", "--json").json)
         assert (dry["from"], dry["to"]) == (before["start_offset"], expected), arguments

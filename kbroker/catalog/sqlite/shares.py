@@ -87,9 +87,7 @@ class SqliteShareStateStore:
         try:
             gathered = self._table.journal(encode_changes(changes))
         except CatalogError as error:
-            failed: Pending[None] = Pending()
-            failed.fail(error)
-            return failed
+            return Pending.failed(error)
         _add(gathered, changes)
         self._applying.journaled()
         return Pending.resolved(None)

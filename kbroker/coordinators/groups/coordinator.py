@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.coordinators.groups.classic.group import ClassicGroup
 from kbroker.coordinators.groups.classic.protocol import (
@@ -170,7 +170,7 @@ class GroupCoordinator:
         try:
             return self._join_group(request, now_ms)
         except GroupError as error:
-            return _failed(error)
+            return Pending.failed(error)
 
     def _join_group(self, request: JoinRequest, now_ms: int) -> Pending[JoinResult]:
         settings = self._environment.settings
@@ -206,7 +206,7 @@ class GroupCoordinator:
                 return self.consumer_groups.classic.sync(group, request, now_ms)
             return group.sync(request, now_ms)
         except GroupError as error:
-            return _failed(error)
+            return Pending.failed(error)
 
     def heartbeat(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int, now_ms: int
@@ -264,11 +264,11 @@ class GroupCoordinator:
         self._timers.advance(now_ms)
         group = self.groups.get(group_id)
         if group is None:
-            return _failed(GroupIdNotFound(f"Group {group_id} not found."))
+            return Pending.failed(GroupIdNotFound(f"Group {group_id} not found."))
         try:
             group.validate_delete()
         except GroupError as error:
-            return _failed(error)
+            return Pending.failed(error)
         if group.type != SHARE:
             return self.forget_if_empty(group)
         states = self.share_groups.forget_states(self.share_groups.group(group_id))
@@ -297,12 +297,6 @@ class GroupCoordinator:
 def _require_group_id(group_id: str) -> None:
     if not group_id:
         raise InvalidGroupId("the group id is empty")
-
-
-def _failed(error: GroupError) -> Pending[Any]:
-    pending: Pending[Any] = Pending()
-    pending.fail(error)
-    return pending
 
 
 def _succeeded(done: Pending[None]) -> bool:

@@ -166,6 +166,4 @@ def _kept(stored: Pending[None]) -> Pending[None]:
 
 
 def _replaced() -> Pending[None]:
-    failed: Pending[None] = Pending()
-    failed.fail(NotOwner("the state of the share partition is another one now"))
-    return failed
+    return Pending.failed(NotOwner("the state of the share partition is another one now"))

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from kbroker.coordinators.transactions.ending import is_already_done
 from kbroker.coordinators.transactions.environment import TransactionEnvironment
@@ -102,9 +101,9 @@ class TransactionCoordinator:
         """
         self._timers.advance(now_ms)
         if not transactional_id:
-            return _failed(InvalidRequest("the transactional id is empty"))
+            return Pending.failed(InvalidRequest("the transactional id is empty"))
         if not 0 < timeout_ms <= self._environment.settings.transaction_max_timeout_ms:
-            return _failed(InvalidTransactionTimeout(f"{timeout_ms} ms"))
+            return Pending.failed(InvalidTransactionTimeout(f"{timeout_ms} ms"))
         return self._turns.take(
             transactional_id, lambda: self._init_producer_id(transactional_id, timeout_ms, expected)
         )
@@ -149,7 +148,7 @@ class TransactionCoordinator:
         """Make the partitions part of the transaction, which begins with the first of them."""
         self._timers.advance(now_ms)
         if not transactional_id:
-            return _failed(InvalidRequest("the transactional id is empty"))
+            return Pending.failed(InvalidRequest("the transactional id is empty"))
         return self._turns.take(
             transactional_id, lambda: self._add_partitions(transactional_id, producer, partitions, version)
         )
@@ -206,7 +205,7 @@ class TransactionCoordinator:
         """Commit or abort; the result is what the producer goes on with (from version 2 on)."""
         self._timers.advance(now_ms)
         if not transactional_id:
-            return _failed(InvalidRequest("the transactional id is empty"))
+            return Pending.failed(InvalidRequest("the transactional id is empty"))
         return self._turns.take(
             transactional_id, lambda: self._end_transaction(transactional_id, producer, commit, version)
         )
@@ -387,9 +386,3 @@ def _may_continue(transaction: Transaction, expected: ProducerIdAndEpoch) -> boo
             expected.producer_id == transaction.previous_producer_id and is_exhausted(expected.producer_epoch)
         )
     )
-
-
-def _failed(error: TransactionError) -> Pending[Any]:
-    pending: Pending[Any] = Pending()
-    pending.fail(error)
-    return pending

@@ -14,7 +14,7 @@ RUN     := $(BIN)/.run-installed
 TESTING := $(BIN)/.test-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run install install-test test check format unit compat compat-apache compat-record compat-spark compat-spark-full jars bench torture clean
+.PHONY: help run install install-test test check format unit compat compat-apache compat-record compat-spark compat-spark-full jars bench contract torture clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,9 +74,13 @@ jars: $(TESTING)  ## download the pinned Kafka jars
 bench: $(TESTING) jars  ## kbroker and Apache Kafka side by side
 	$(BIN)/python -m benchmarks.compare --save docs/benchmarks
 	$(BIN)/python -m benchmarks.growth --save docs/benchmarks
+	$(BIN)/python -m benchmarks.http --save docs/benchmarks
 	$(BIN)/python -m docs.performance
 
-torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong passwords, again and again, and count what was acknowledged
+contract: $(TESTING)  ## what the HTTP API answers against its OpenAPI document, at length
+	CONTRACT_EXAMPLES=300 $(BIN)/python -m pytest tests/http/test_contract.py -q
+
+torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong passwords, slow streams, again and again, and count what was acknowledged
 	$(BIN)/python -m tests.torture.kill_cycles --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.transaction_history --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.corruption --cycles $(CYCLES)
@@ -84,6 +88,7 @@ torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong p
 	$(BIN)/python -m tests.torture.full_disk --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.share_consumers --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.failed_logins --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.streams --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -1,13 +1,17 @@
-"""For all tests: Ctrl-C reaches the programs they start, and what failed before a rerun is shown.
+"""For all tests: Ctrl-C reaches the programs they start, brokers have no HTTP port unless they are asked for
+one, and what failed before a rerun is shown.
 
 A run that was put into the background inherits an ignored SIGINT, and its children would too.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
+
+os.environ.setdefault("KBROKER_HTTP_PORT", "off")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

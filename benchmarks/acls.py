@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import struct
 import subprocess
 import sys
 import time
@@ -22,11 +21,8 @@ from statistics import median
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from benchmarks.raw import produce_frame, pump
+from benchmarks.raw import fetch_frame, produce_frame, pump
 from kbroker.catalog.memory import MemoryCatalog
-from kbroker.protocol.codec import encode_bytes
-from kbroker.protocol.headers import RequestHeader, request_header_version
-from kbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kbroker.requests.context import Peer, RequestContext
 from kbroker.security.acl_authorizer import AclAuthorizer
 from kbroker.security.acl_bindings import AclBinding
@@ -86,16 +82,6 @@ def processor_seconds(process_id: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def fetch_frame() -> bytes:
-    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)
-    request = FetchRequest(
-        max_bytes=1000, session_epoch=-1, topics=[FetchTopic(TOPIC, partitions=[partition])]
-    )
-    header = encode_bytes(RequestHeader(1, 12, 1, "raw"), request_header_version(1, 12))
-    body = header + encode_bytes(request, 12)
-    return struct.pack(">i", len(body)) + body
-
-
 def costs(settings: dict[str, str], requests: int) -> tuple[float, float]:
     """Microseconds of processor time for a Produce of 100 bytes, and for a Fetch."""
     with broker(settings) as (port, process_id):
@@ -103,7 +89,7 @@ def costs(settings: dict[str, str], requests: int) -> tuple[float, float]:
         admin.create_topics([NewTopic(TOPIC, 1, 1)])
         admin.close()
         taken = []
-        for frame in (produce_frame(TOPIC, 0, 100), fetch_frame()):
+        for frame in (produce_frame(TOPIC, 0, 100), fetch_frame(TOPIC, 1000)):
             pump(("127.0.0.1", port), [frame], requests // 10 + 1)
             before = processor_seconds(process_id)
             pump(("127.0.0.1", port), [frame], requests)

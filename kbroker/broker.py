@@ -17,6 +17,7 @@ from kbroker.config.definition import MAX_INT
 from kbroker.config.dynamic import DynamicConfigs
 from kbroker.config.resources import ResourceType
 from kbroker.data_directory import directory_config
+from kbroker.operations.consumers.lost_members import drop_lost_members
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.requests.apis import CLIENT_TELEMETRY
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.operations.consumers.registry import Consumers
+    from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.quotas.table import QuotaTable
     from kbroker.quotas.throttling import Throttling
@@ -109,6 +112,8 @@ class Broker:
         self.transactional_writes = TransactionalWrites(self)
         if stored.groups_stored or stored.transactions_stored:
             _ = self.groups, self.transactions  # what they know has its deadlines
+        if stored.groups_stored:
+            drop_lost_members(self)
         if stored.shares_stored:
             self._drop_orphans(self.share_states)  # only now can they be loaded
         self._auto_creating: dict[str, Pending[Topic]] = {}
@@ -166,6 +171,20 @@ class Broker:
 
         return open_shares(self)
 
+    @cached_property
+    def publishing(self) -> Publishing:
+        """What publishers without Kafka's protocol need kept for them."""
+        from kbroker.operations.publishing_state import Publishing
+
+        return Publishing(self)
+
+    @cached_property
+    def consumers(self) -> Consumers:
+        """Those of clients that do not speak Kafka's protocol."""
+        from kbroker.operations.consumers.registry import Consumers
+
+        return Consumers(self)
+
     # quotas
 
     @cached_property
@@ -189,7 +208,8 @@ class Broker:
     def _rates_are_set(self) -> bool:
         name = "max.connection.creation.rate"
         return any(
-            self.settings.of_listener(listener.name, name) < MAX_INT for listener in self.settings.listeners
+            self.settings.of_listener(listener.name, name) < MAX_INT
+            for listener in self.settings.all_listeners
         )
 
     # who comes
@@ -313,6 +333,10 @@ class Broker:
 
     def close(self) -> None:
         """Nothing more is asked of it; what it owns is closed by the server."""
+        if "consumers" in self.__dict__:
+            self.consumers.close()
+        if "publishing" in self.__dict__:
+            self.publishing.close()
         if "groups" in self.__dict__:
             self.groups.close()
         if "transactions" in self.__dict__:

@@ -42,10 +42,10 @@ def open_data(settings: Settings, worker: Worker, now_ms: int) -> tuple[Director
 
     path = settings.data_directory
     fsync = settings["kbroker.fsync"]
-    problem = catalog_problem(path)
-    if problem is not None:
-        raise DataDirectoryError(f"cannot use the data directory {path}: {problem}")
     try:
+        problem = catalog_problem(path)
+        if problem is not None:
+            raise DataDirectoryError(f"cannot use the data directory {path}: {problem}")
         logs = LogDirectory.open(str(path), worker=worker, now_ms=now_ms, fsync=fsync, settings=config)
     except (OSError, StorageError) as error:
         raise DataDirectoryError(f"cannot use the data directory {path}: {error}") from error

@@ -19,6 +19,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     records.InvalidRecord: ErrorCode.INVALID_RECORD,
     records.UnsupportedCompression: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     storage.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    storage.UnexpectedOffset: ErrorCode.INVALID_REQUEST,  # no Kafka client says what it expects
     storage.RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
     storage.RecordListTooLarge: ErrorCode.RECORD_LIST_TOO_LARGE,
     storage.InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,

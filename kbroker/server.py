@@ -1,7 +1,7 @@
 """The process: sockets, timers, signals, and the order in which things start and stop.
 
-Start: lock and open the data directory, open the catalog, bind the listeners, serve. Stop: refuse new
-connections, answer what is executing, flush and close the logs, close the catalog, release the lock.
+Start: open the broker, bind the listeners, serve. Stop: refuse new connections, answer what is executing,
+close the broker.
 """
 
 from __future__ import annotations
@@ -12,66 +12,32 @@ import os
 import signal
 import socket
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kbroker.broker import Broker
-from kbroker.catalog.errors import CatalogUnreadable
-from kbroker.config.listeners import CONTROL, KAFKA, Listener
-from kbroker.data_directory import DataDirectoryError, identify, open_data, refused
-from kbroker.network.awaiting import settled
-from kbroker.network.budget import Budget
+from kbroker.config.listeners import CONTROL, HTTP, HTTP_NAME, KAFKA, Listener, is_loopback
 from kbroker.network.connection import SCRATCH_BYTES, Connection
 from kbroker.network.connection_limits import ConnectionLimits
 from kbroker.network.connections import Connections
 from kbroker.network.frame_buffers import FrameBuffers
 from kbroker.network.freed_memory import FreedMemory
-from kbroker.network.threads import ThreadWorker
+from kbroker.pending import after
 from kbroker.requests.session import Requests
+from kbroker.running_broker import RunningBroker
 
 if TYPE_CHECKING:
-    from kbroker.catalog.interface import Catalog
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
+    from kbroker.http.connection import HttpConnection, Speakers
     from kbroker.network.tls_listeners import TlsListeners
-    from kbroker.storage.interface import Directory
+    from kbroker.pending import Pending
 
 logger = logging.getLogger("kbroker.server")
-
-_IO_THREADS = 4
-_MIN_TICK_MS = 10
 
 
 class StartError(Exception):
     """The server cannot start; the message tells the user what to do about it."""
-
-
-class Clock:
-    """The time of the broker, which a test may let jump."""
-
-    def __init__(self) -> None:
-        self._ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self._ahead_ms
-
-    def advance(self, ms: int) -> None:
-        self._ahead_ms += ms
-
-
-class LoopScheduler:
-    """The Scheduler on an event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> Callable[[], None]:
-        """One millisecond more than asked: libuv counts whole ones, and a timer would come too early."""
-        return self._loop.call_later((delay_ms + 1) / 1000 if delay_ms else 0, callback).cancel
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        self._loop.call_soon(callback)
 
 
 class Server:
@@ -80,55 +46,36 @@ class Server:
     @classmethod
     async def open(cls, settings: Settings) -> Server:
         """With its logs and its catalog opened; it does not listen yet."""
-        worker = ThreadWorker(asyncio.get_running_loop(), _IO_THREADS)
-        clock = Clock()
-        logs, catalog = await settled(open_data(settings, worker, clock.now_ms()))
-        return cls(settings, logs, catalog, worker, clock)
+        return cls(await RunningBroker.open(settings))
 
-    def __init__(
-        self, settings: Settings, logs: Directory, catalog: Catalog, worker: ThreadWorker, clock: Clock
-    ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._settings = settings
-        self._logs = logs
-        self._catalog = catalog
-        self._worker = worker
-        self._clock = clock
-        self.now_ms = clock.now_ms
+    def __init__(self, running: RunningBroker) -> None:
+        self._running = running
+        self._loop = running.loop
+        self._settings = running.settings
+        self.broker = running.broker
+        self.now_ms = running.now_ms
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self.budget = Budget(settings["queued.max.request.bytes"])
+        self.budget = running.budget
         self.frame_buffers = FrameBuffers()
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
-        limits = ConnectionLimits(settings, worker, logs.descriptors)
+        limits = ConnectionLimits(self._settings, running.worker, running.logs.descriptors)
         self.connections = Connections(self.budget, limits)
-        self._protocols: dict[str, Callable[[Listener], asyncio.BaseProtocol]] = {
-            KAFKA: lambda listener: Connection(self, listener.name)
+        self._protocols: dict[str, Callable[[Listener], Any]] = {
+            KAFKA: lambda listener: Connection(self, listener.name),
+            HTTP: self._http_connection,
         }
+        self.http_address: tuple[str, int] | None = None
+        self._speakers: Pending[Speakers] | None = None
         self._tls: TlsListeners | None = None
-        try:
-            self.broker = Broker(
-                settings,
-                catalog,
-                logs,
-                worker=worker,
-                scheduler=LoopScheduler(self._loop),
-                budget=self.budget,
-                clock=self.now_ms,
-            )
-            identify(settings, self.broker.cluster.cluster_id)
-        except (CatalogUnreadable, DataDirectoryError) as error:
-            raise refused(settings, logs, error) from error
         self.requests = Requests(self.broker)
-        if any(listener.uses_sasl for listener in settings.listeners):
+        if any(listener.uses_sasl for listener in self._settings.all_listeners):
             from kbroker.authentication.opening import open_logins
 
             self.requests.logins = open_logins(self.broker)
-            self.connections.watch_strangers(settings)
+            self.connections.watch_strangers(self._settings)
         self.paused = False
         self._control: Control | None = None
-        self._catalog.start(self._loop.call_soon_threadsafe)
-        self._housekeeping: asyncio.TimerHandle | None = None
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._file_watch: asyncio.TimerHandle | None = None
 
@@ -137,17 +84,21 @@ class Server:
 
     # starting
 
-    async def start(self) -> None:
-        for listener in self._settings.listeners:
-            await self._listen(listener)
-        self._keep_house()
+    async def start(self, listeners: Sequence[Listener | None] | None = None) -> None:
+        """``listeners``: those to open; without them, all that the settings name."""
+        if listeners is None:
+            listeners = (*self._settings.listeners, self._settings.http_listener())
+        for listener in listeners:
+            if listener is not None:
+                await self._listen(listener)
+        self._running.keep_house(self._look_around)
         self._sweep_idle()
 
     async def _listen(self, listener: Listener) -> int:
         """Accept connections; returns the port."""
         make = self._protocols[listener.protocol]
         if listener.uses_tls:
-            make = self._with_tls(listener)
+            make = self._with_tls(listener, make)
         try:
             server = await self._loop.create_server(
                 lambda: make(listener),
@@ -167,22 +118,72 @@ class Server:
             host, port = bound.getsockname()[:2]
             if listener.protocol == KAFKA:
                 self.addresses.append((listener.name, host, port))
+                self.broker.cluster.ports[listener.name] = port
+            elif listener.protocol == HTTP:
+                self.http_address = (host, port)
+                self._look_who_can_log_in()
         return int(port)
 
-    def _with_tls(self, listener: Listener) -> Callable[[Listener], asyncio.BaseProtocol]:
+    async def offer_http(self, port: str) -> None:
+        """Serve HTTP at a usual port, if nobody has said where, or that it is off. Raises StartError."""
+        settings = self._settings
+        listener = settings.http_listener(port)
+        if listener is None or settings["kbroker.http.port"] is not None:
+            return
+        if not (is_loopback(listener.host) or settings.asks_who_comes(listener)) and any(
+            map(settings.asks_who_comes, settings.listeners)
+        ):
+            raise StartError(
+                "it would let in anybody, and other listeners do not: say with kbroker.http.listener which "
+                "one it takes after, or with --http-port that it is wanted"
+            )
+        await self._listen(listener)
+
+    def _http_connection(self, listener: Listener) -> HttpConnection:
+        from kbroker.http.connection import HttpConnection
+
+        return HttpConnection(
+            self, listener.name, secure=listener.uses_tls, asks_for_logins=listener.uses_sasl
+        )
+
+    def _look_who_can_log_in(self) -> None:
+        logins = self.requests.logins.get(HTTP_NAME)
+        if logins is not None and not logins.takes_credentials:
+            logger.warning(
+                "nobody can log in by HTTP: without TLS it takes passwords only where PLAIN is enabled, for "
+                "example by listener.name.http.sasl.enabled.mechanisms"
+            )
+
+    def speakers(self) -> Pending[Speakers]:
+        """What speaks HTTP, which is loaded in a thread: others are served meanwhile."""
+        if self._speakers is None:
+            loaded = self._running.worker.run(lambda: import_module("kbroker.http.opening"))
+            logins = self.requests.logins.get(HTTP_NAME)
+            self._speakers = after(loaded, lambda opening: opening.Http(self.broker, logins))
+        return self._speakers
+
+    @property
+    def all_addresses(self) -> list[tuple[str, str, int]]:
+        """Listener, host and port, also of those that speak another protocol than Kafka's."""
+        http = [] if self.http_address is None else [(HTTP_NAME, *self.http_address)]
+        return [*self.addresses, *http]
+
+    def _with_tls(
+        self, listener: Listener, plain: Callable[[Listener], Any]
+    ) -> Callable[[Listener], asyncio.BaseProtocol]:
         from kbroker.network.tls import TlsStream
         from kbroker.network.tls_listeners import TlsListeners
         from kbroker.security.tls.errors import TlsError
 
         if self._tls is None:
-            self._tls = TlsListeners(self._settings, self._worker, self.budget)
+            self._tls = TlsListeners(self._settings, self._running.worker, self.budget)
             self.broker.dynamic_configs.reconfigurables.append(self._tls)
             self._look_at_files()
         try:
             source = self._tls.open(listener)
         except TlsError as error:
             raise StartError(str(error)) from None
-        return lambda listener: TlsStream(Connection(self, listener.name), source)
+        return lambda listener: TlsStream(plain(listener), source)
 
     def _look_at_files(self) -> None:
         from kbroker.network.tls_listeners import CHECK_FILES_SECONDS
@@ -256,22 +257,13 @@ class Server:
 
     def advance_time(self, ms: int) -> None:
         """Let the broker's clock jump: sessions, rebalances, retention and transactions time out."""
-        self._clock.advance(ms)
-        self.broker.time_jumped()
-        self._logs.tick(self.now_ms())
+        self._running.advance_time(ms)
 
     # upkeep
 
-    def _keep_house(self) -> None:
-        now_ms = self.now_ms()
-        try:
-            self._logs.tick(now_ms)
-        except Exception:
-            logger.exception("housekeeping failed")
+    def _look_around(self, now_ms: int) -> None:
         self.connections.close_stalled(now_ms)
         self.connections.close_late_strangers(now_ms)
-        pause_ms = min(max(self._logs.next_deadline() - now_ms, _MIN_TICK_MS), 1000)
-        self._housekeeping = self._loop.call_later(pause_ms / 1000, self._keep_house)
 
     # stopping
 
@@ -279,28 +271,24 @@ class Server:
         for server in self._sockets:
             server.close()
         await self.connections.drain()
-        for timer in (self._housekeeping, self._idle_sweep, self._file_watch):
+        for timer in (self._idle_sweep, self._file_watch):
             if timer is not None:
                 timer.cancel()
-        self.broker.close()
-        if self.broker.audit is not None:
-            await settled(self.broker.audit.close())
-        await self._loop.run_in_executor(None, self._catalog.close)
-        self._logs.close()
-        self._worker.stop()
+        await self._running.close()
 
 
 def _cannot_listen(listener: Listener, error: OSError) -> str:
     where = f"{listener.host}:{listener.port}"
+    flag = "--http-port" if listener.protocol == HTTP else "--port"
     if isinstance(error, socket.gaierror):
         return f"cannot listen on {where}: the host name is not known"
     if error.errno == 98:
         return (
             f"cannot listen on {where}: the port is in use. Stop the program that has it, "
-            "or choose another one with --port (0 picks a free one)"
+            f"or choose another one with {flag} (0 picks a free one)"
         )
     if error.errno == 13:
-        return f"cannot listen on {where}: ports below 1024 need privileges; choose another one with --port"
+        return f"cannot listen on {where}: ports below 1024 need privileges; choose another one with {flag}"
     return f"cannot listen on {where}: {error.strerror or error}"
 
 

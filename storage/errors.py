@@ -20,6 +20,14 @@ class OffsetOutOfRange(StorageError):
     """A read below log start or above log end; a DeleteRecords above the high watermark."""
 
 
+class UnexpectedOffset(StorageError):
+    """A batch that was to be appended at an offset which is not the log end offset (any more)."""
+
+    def __init__(self, expected_offset: int, log_end_offset: int) -> None:
+        super().__init__(f"the next offset is {log_end_offset}, not {expected_offset}")
+        self.log_end_offset = log_end_offset
+
+
 class RecordTooLarge(StorageError):
     """A batch larger than max.message.bytes."""
 

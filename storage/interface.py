@@ -141,15 +141,24 @@ class Log(Protocol):
         """The epoch that the next appended batches carry; never below an earlier one."""
         ...
 
-    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
+    def append_as_leader(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> Appended:
         """Validate, give offsets to and append one v2 batch of a client.
 
         Patches `records` in place and keeps nothing of it. Raises TakesLong, and nothing has happened, if
         `append_in_steps` is the way.
+
+        `expected_offset`: the batch is appended only if it gets this base offset, else UnexpectedOffset is
+        raised and nothing has happened. That is decided where offsets are given, with nothing in between: a
+        log that gives them later must take the expectation along, and fails `durable` with it. A duplicate
+        is none the less a duplicate.
         """
         ...
 
-    def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
+    def append_in_steps(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> LongAppend:
         """The same for one batch that takes long to look into; `records` must stay as they are meanwhile."""
         ...
 

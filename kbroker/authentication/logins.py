@@ -9,7 +9,7 @@ Settings are read at each login, so that alterations are in force for the next o
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from kbroker.authentication.failed_logins import FailedLogins
@@ -18,7 +18,7 @@ from kbroker.config.sasl_rules import KNOWN_MECHANISMS, OAUTHBEARER, PLAIN
 from kbroker.pending import Pending, after, mapped
 from kbroker.security.jaas import BadJaas, parse_jaas
 from kbroker.security.principal import Principal
-from kbroker.security.sasl.exchange import Exchange, Login
+from kbroker.security.sasl.exchange import Exchange, Login, SaslFailure
 from kbroker.security.sasl.oauthbearer import BearerToken, OAuthBearerExchange, Validate
 from kbroker.security.sasl.plain import PlainExchange
 from kbroker.security.sasl.scram import Known, ScramExchange
@@ -32,6 +32,7 @@ from kbroker.security.scram_credentials import (
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.security.delegation_tokens import DelegationToken
     from kbroker.security.users import GivenUser
 
 _MOST_REMEMBERED = 10_000
@@ -100,7 +101,7 @@ class Logins:
         return {
             mechanism: of_password(mechanism, user.password, derived_salt(self.secret, mechanism, user.name))
             for mechanism in KNOWN_MECHANISMS
-            if mechanism.startswith("SCRAM-")
+            if _is_scram(mechanism)
         }
 
 
@@ -131,7 +132,7 @@ class ListenerLogins:
         if mechanism == PLAIN:
             return PlainExchange(self._check_plain)
         if mechanism == OAUTHBEARER:
-            return OAuthBearerExchange(self._validate_token)
+            return OAuthBearerExchange(self.validate_token)
         return ScramExchange(mechanism, lambda name, by_token: self._find(mechanism, name, by_token))
 
     def max_session_ms(self, mechanism: str) -> int:
@@ -149,28 +150,67 @@ class ListenerLogins:
             settings["kbroker.login.failure.delay.max.ms"],
         )
 
-    # users
+    # credentials as they are
 
-    def _validate_token(self, token: str) -> BearerToken | Pending[BearerToken]:
+    @property
+    def takes_passwords(self) -> bool:
+        """Whether a password may come as it is: by PLAIN, or a SCRAM user's within TLS."""
+        mechanisms = self.mechanisms
+        if PLAIN in mechanisms:
+            return True
+        return self.security_protocol == "SASL_SSL" and any(map(_is_scram, mechanisms))
+
+    @property
+    def takes_credentials(self) -> bool:
+        """Whether anybody can log in without a conversation: by a password, or a token."""
+        return self.takes_passwords or OAUTHBEARER in self.mechanisms
+
+    def by_password(self, name: str, password: str) -> Login | Pending[Login]:
+        """Who has this password; a delegation token has its id for a name. Fails with SaslFailure."""
+        mechanisms = self.mechanisms
+        token = self._live_token(name) if any(map(_is_scram, mechanisms)) else None
+        if token is not None:
+            expected = self._logins.broker.delegation_tokens.password_of(token)
+            if hmac.compare_digest(expected.encode(), password.encode(errors="surrogatepass")):
+                return Login(Principal("User", token.owner.name), token.expires_ms, by_token=True)
+
+        def checked(right: bool) -> Login:
+            if not right:
+                raise SaslFailure("Invalid username or password")
+            return Login(Principal("User", name))
+
+        allowed = KNOWN_MECHANISMS if PLAIN in mechanisms else mechanisms
+        return mapped(self._check_password(name, password, allowed), checked)
+
+    def validate_token(self, token: str) -> BearerToken | Pending[BearerToken]:
         if self._validate is None:  # it was enabled since the start
             from kbroker.authentication.oauthbearer import open_validation
 
             self._validate = open_validation(self._logins.broker, self.listener)
         return self._validate(token)
 
+    # users
+
     def _check_plain(self, name: str, password: str) -> bool | Pending[bool]:
-        expected = self._jaas_users().get(name)
+        return self._check_password(name, password, KNOWN_MECHANISMS)
+
+    def _check_password(self, name: str, password: str, allowed: Collection[str]) -> bool | Pending[bool]:
+        """``allowed``: the mechanisms whose credentials count."""
+        expected = self._jaas_users().get(name) if PLAIN in allowed else None
         if expected is not None:
             return hmac.compare_digest(
                 expected.encode(errors="surrogatepass"), password.encode(errors="surrogatepass")
             )
         credentials = self._logins.credentials(name)
         if isinstance(credentials, Pending):
-            return after(credentials, lambda found: self._check(name, password, found))
-        return self._check(name, password, credentials)
+            return after(credentials, lambda found: self._check(name, password, found, allowed))
+        return self._check(name, password, credentials, allowed)
 
-    def _check(self, name: str, password: str, credentials: Credentials) -> bool | Pending[bool]:
-        for mechanism, credential in sorted(credentials.items()):
+    def _check(
+        self, name: str, password: str, credentials: Credentials, allowed: Collection[str]
+    ) -> bool | Pending[bool]:
+        for mechanism in sorted(credentials.keys() & set(allowed)):
+            credential = credentials[mechanism]
             return self._logins.passwords.check(name, mechanism, credential, password)
         if not self._logins.any_hashed:
             return False
@@ -204,8 +244,8 @@ class ListenerLogins:
     def _find_token(self, mechanism: str, token_id: str, nobody: ScramCredential) -> Known | Pending[Known]:
         broker = self._logins.broker
         tokens = broker.delegation_tokens
-        token = tokens.get(token_id)
-        if token is None or token.has_expired(broker.clock()):
+        token = self._live_token(token_id)
+        if token is None:
             return Known(nobody, None)
         login = Login(Principal("User", token.owner.name), token.expires_ms, by_token=True)
         known = self._logins.token_credentials.get((mechanism, token_id))
@@ -224,3 +264,12 @@ class ListenerLogins:
             ),
             hashed,
         )
+
+    def _live_token(self, token_id: str) -> DelegationToken | None:
+        broker = self._logins.broker
+        token = broker.delegation_tokens.get(token_id)
+        return None if token is None or token.has_expired(broker.clock()) else token
+
+
+def _is_scram(mechanism: str) -> bool:
+    return mechanism.startswith("SCRAM-")

@@ -18,7 +18,7 @@ _SECRET_BYTES = 32
 
 def open_logins(broker: Broker) -> dict[str, ListenerLogins]:
     """By listener, of those that ask who comes."""
-    listeners = [listener for listener in broker.settings.listeners if listener.uses_sasl]
+    listeners = [listener for listener in broker.settings.all_listeners if listener.uses_sasl]
     if not listeners:
         return {}
     settings = broker.settings

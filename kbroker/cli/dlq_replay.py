@@ -52,12 +52,25 @@ def replay(arguments: argparse.Namespace) -> int:
             for letters in run.batches():
                 if producer is not None:
                     run.send(producer, letters)
-        except connection.kafka().errors.ProducerFencedError:
+        except connection.kafka().errors.KafkaError as error:
+            if not _fenced(error):
+                raise
             raise CommandFailed(
                 f"another replay of {arguments.topic} has begun: this one stops after "
                 f"{plural(sum(run.sent.values()), 'record')}. Nothing is sent twice"
             ) from None
     return run.report()
+
+
+def _fenced(error: BaseException) -> bool:
+    """Whether another has taken over the transactional id.
+
+    kafka-python raises that as it is, or says it in the text of another error: the thread that sends may
+    learn it between any two calls.
+    """
+    errors = connection.kafka().errors
+    fencing = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
+    return isinstance(error, fencing) or any(each.__name__ in str(error) for each in fencing)
 
 
 def _producer(arguments: argparse.Namespace) -> Any:

@@ -20,6 +20,7 @@ _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector lo
 # Kafka's names for levels that Python calls otherwise.
 _LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
+_HTTP_PORT = "8080"
 _LOGIN = (
     " -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=SCRAM-SHA-256"
     " -X sasl.username=… -X sasl.password=…"
@@ -42,6 +43,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=_port, help="port to listen on (default 9092; 0 picks a free one)")
+    parser.add_argument(
+        "--http-port",
+        metavar="PORT",
+        help="port of the HTTP API (default 8080, if it is free; 0 picks a free one, off opens none)",
+    )
     parser.add_argument("--data", metavar="DIR", help="data directory (default ./data)")
     parser.add_argument("--config", metavar="FILE", help="settings: YAML, or a Kafka server.properties")
     parser.add_argument(
@@ -110,13 +116,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from kbroker.server import serve
+    from kbroker.server import StartError, serve
 
     _let_requests_gather()
     _take_all_descriptors()
 
     async def ready(server: Server) -> None:
         control = None
+        try:
+            await server.offer_http(_HTTP_PORT)
+        except StartError as error:
+            logging.getLogger("kbroker").warning("there is no HTTP API: %s", error)
         if arguments.control_port is not None:
             control = await server.open_control_port(arguments.control_port)
         _spare_the_collector()
@@ -156,6 +166,8 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
+    if server.http_address is not None:
+        others += f", HTTP on {_url(settings, server.http_address)}"
     controlled = f", control port {control}" if control is not None else ""
     open_to = _open_to_others(settings, server)
     if open_to:
@@ -178,18 +190,22 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     print(text, flush=True)  # noqa: T201
 
 
+def _url(settings: Settings, address: tuple[str, int]) -> str:
+    host, port = address
+    listener = settings.http_listener(_HTTP_PORT)
+    scheme = "https" if listener is not None and listener.uses_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
 def _open_to_others(settings: Settings, server: Server) -> str:
     """The listeners that other machines can reach and that know nobody, in words."""
-    known = {
-        listener.name
-        for listener in settings.listeners
-        if listener.uses_sasl
-        or (listener.uses_tls and settings.of_listener(listener.name, "ssl.client.auth") == "required")
-    }
+    from kbroker.config.listeners import is_loopback
+
+    open_ones = {each.name for each in settings.all_listeners if not settings.asks_who_comes(each)}
     return ", ".join(
         f"{name} on {host}:{port}"
-        for name, host, port in server.addresses
-        if name not in known and not (host.startswith("127.") or host == "::1")
+        for name, host, port in server.all_addresses
+        if name in open_ones and not is_loopback(host)
     )
 
 
@@ -220,6 +236,8 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["kbroker.users"] = ",".join(arguments.user)
     if arguments.data is not None:
         flags["log.dirs"] = arguments.data
+    if arguments.http_port is not None:
+        flags["kbroker.http.port"] = arguments.http_port
     if arguments.fsync:
         flags["kbroker.fsync"] = "true"
     if arguments.in_memory:

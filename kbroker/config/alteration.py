@@ -15,14 +15,9 @@ class NamedResource(Protocol):
     resource_type: int
     resource_name: str
 
-    @property
-    def configs(self) -> Sequence[object]: ...
-
 
 R = TypeVar("R", bound=NamedResource)
 T = TypeVar("T")
-
-_MOST_CONFIGS = 10_000  # of one resource: far more than there are, and few enough to be checked at once
 
 
 def alter_each(
@@ -37,10 +32,6 @@ def alter_each(
         try:
             if occurrences[resource.resource_type, resource.resource_name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "The resource is named twice.")
-            if len(resource.configs) > _MOST_CONFIGS:
-                raise ApiError(
-                    ErrorCode.INVALID_REQUEST, f"The resource has more than {_MOST_CONFIGS} configs."
-                )
             altering = alter(resource)
         except Exception as error:
             answers.append(answer(resource, *describe(error)))

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from kbroker.config.errors import SettingError
 
-KAFKA, CONTROL = "kafka", "control"
+KAFKA, CONTROL, HTTP = "kafka", "control", "http"
 """What is spoken on a listener."""
+HTTP_NAME = "HTTP"
+"""Of the listener that is kbroker's own, beside those for Kafka's protocol."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
@@ -40,6 +42,11 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    return host.startswith("127.") or host in ("localhost", "::1")
+
+
 def parse_listeners(
     entries: Sequence[str], protocol_map: str, controller_names: Sequence[str] = ()
 ) -> tuple[Listener, ...]:
@@ -54,8 +61,25 @@ def parse_listeners(
     listeners = [listener for listener in listeners if listener.name not in left_out]
     if not listeners:
         raise SettingError(f"listeners: no listener for clients in {','.join(entries)}")
+    if HTTP_NAME in names:
+        raise SettingError(
+            f"listeners: {HTTP_NAME} is the listener of kbroker's HTTP API (kbroker.http.port); "
+            "one for Kafka's protocol needs another name"
+        )
     _check_ports(listeners)
     return tuple(_with_protocol(listener, protocols) for listener in listeners)
+
+
+def door(
+    name: str, protocol: str, port: str | None, like: Listener, protocol_map: str, host: str | None = None
+) -> Listener | None:
+    """A listener for another protocol than Kafka's, which takes after one of Kafka's: on its host, and as
+    protected, unless the map of protocols names this one. None: there is none.
+    """
+    if port is None or port.lower() == "off":
+        return None
+    security_protocol = parse_protocol_map(protocol_map).get(name, like.security_protocol)
+    return Listener(name, like.host if host is None else host, int(port), protocol, security_protocol)
 
 
 def _with_protocol(listener: Listener, protocols: Mapping[str, str]) -> Listener:

@@ -55,7 +55,7 @@ def given_users(users: str | None, file: str | None) -> dict[str, GivenUser]:
 
 def check_sasl(settings: Settings) -> None:
     """Raises SettingError."""
-    listeners = [listener for listener in settings.listeners if listener.uses_sasl]
+    listeners = [listener for listener in settings.all_listeners if listener.uses_sasl]
     if not listeners:
         if settings["kbroker.users"] or settings["kbroker.users.file"]:
             raise SettingError(

@@ -16,7 +16,7 @@ from kbroker.config.definition import (
     accepted,
     honoured,
 )
-from kbroker.config.validators import ListOf, OneOf, Range
+from kbroker.config.validators import ListOf, OneOf, Origins, PortOrOff, Range
 from kbroker.storage.config import DirectoryConfig, LogConfig
 
 _FROM_0 = Range(0)
@@ -74,6 +74,49 @@ SERVER_CONFIGS = (
         _FROM_1),
     honoured("kbroker.handshake.timeout.ms", INT, 10_000,
         "How long a client may take for its TLS handshake, from the moment that it connects.", _FROM_1),
+    honoured("kbroker.http.consumer.idle.ms", INT, 300_000,
+        "Silence after which a consumer that was made by HTTP is deleted, unless it was made with its own.",
+        _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.cors.origins", LIST, (),
+        "Origins of web pages that may use HTTP, such as https://app.example; * for all, which get no "
+        "password or certificate of the browser's along.", Origins(), Update.CLUSTER_WIDE),
+    honoured("kbroker.http.host", STRING, None,
+        "Address that HTTP listens on. Unset: that of the listener that it takes after."),
+    honoured("kbroker.http.hosts", LIST, (),
+        "Names with a dot that HTTP may be asked for by over a loopback address, as through a proxy on this "
+        "machine; advertised names are known.", ListOf(), Update.CLUSTER_WIDE),
+    honoured("kbroker.http.idempotency.window.ms", INT, 600_000,
+        "How long an Idempotency-Key is remembered after its first request, as long as the broker runs.",
+        _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.keep.alive.ms", INT, 75_000,
+        "How long an HTTP connection may be without a request before it is closed.", _FROM_1),
+    honoured("kbroker.http.listener", STRING, None,
+        "Listener that HTTP takes after: its host, security protocol, and settings that are for it alone, "
+        "where there are none for listener.name.http. Unset: the first."),
+    honoured("kbroker.http.max.consumers", INT, 1000,
+        "Most consumers at a time inside the broker, for clients that do not speak Kafka's protocol.",
+        _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.max.header.bytes", INT, 32 * 1024,
+        "Longest head of an HTTP request: its line and its header fields.", Range(1024)),
+    honoured("kbroker.http.max.request.bytes", INT, 16 << 20,
+        "Largest body of an HTTP request, and largest WebSocket message.", Range(1024)),
+    honoured("kbroker.http.max.transactions", INT, 1000,
+        "Most transactions open at a time for clients that do not speak Kafka's protocol.",
+        _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.max.throttle.ms", INT, 5000,
+        "How long an HTTP request of a client above its quota may be held back; what would wait longer is "
+        "answered with status 429.", _FROM_0, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.port", STRING, None,
+        "Port of the HTTP API; 0 picks a free one, off opens none. "
+        "Unset: kbroker serve takes 8080 where it is free, embedded brokers have none.", PortOrOff()),
+    honoured("kbroker.http.request.timeout.ms", INT, 30_000,
+        "How long the head of an HTTP request may take to come, and then its body.", _FROM_1),
+    honoured("kbroker.http.stream.keep.alive.ms", INT, 15_000,
+        "Silence after which a stream of server-sent events gets a comment, or its new position.",
+        _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.http.stream.timeout.ms", INT, 60_000,
+        "How long the reader of a stream may take nothing of what waits for it before it is closed.",
+        _FROM_1, Update.CLUSTER_WIDE),
     honoured("kbroker.in.memory", BOOLEAN, False,
         "Whether everything is kept in memory and forgotten at the end."),
     honoured("kbroker.log.level", STRING, "INFO",

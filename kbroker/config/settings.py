@@ -22,7 +22,16 @@ from kbroker.config import files
 from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS, base_name
 from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig, to_text
 from kbroker.config.errors import SettingError
-from kbroker.config.listeners import Listener, advertise_first, move_first, parse_advertised, parse_listeners
+from kbroker.config.listeners import (
+    HTTP,
+    HTTP_NAME,
+    Listener,
+    advertise_first,
+    door,
+    move_first,
+    parse_advertised,
+    parse_listeners,
+)
 from kbroker.config.protection import broken_promises
 from kbroker.config.resource_configs import GROUP_CONFIGS
 from kbroker.config.topic_configs import TOPIC_CONFIGS
@@ -113,7 +122,7 @@ class Settings:
         loaded = cls(static, _warning(static, unknown))
         loaded._check()
         idle = sorted(name for name in static if base_name(name).startswith("ssl."))
-        if idle and not any(listener.uses_tls for listener in loaded.listeners):
+        if idle and not any(listener.uses_tls for listener in loaded.all_listeners):
             told = f"no listener speaks TLS, for which there is {', '.join(idle)}"
             loaded.warning = f"{loaded.warning}; {told}" if loaded.warning else told
         return loaded
@@ -131,15 +140,22 @@ class Settings:
 
     def of_listener(self, listener: str, name: str, mechanism: str | None = None) -> Any:
         """The value in force of a broker config on one listener, and for one SASL mechanism there."""
-        prefix = f"listener.name.{listener.lower()}."
-        names = [prefix + name]
-        if mechanism is not None:
-            names.insert(0, f"{prefix}{mechanism.lower()}.{name}")
-        for each in names:
-            text = self.text(each)
-            if text is not None:
-                return BROKER_CONFIGS[name].parse(text)
+        for prefix in self.prefixes(listener):
+            names = [prefix + name]
+            if mechanism is not None:
+                names.insert(0, f"{prefix}{mechanism.lower()}.{name}")
+            for each in names:
+                text = self.text(each)
+                if text is not None:
+                    return BROKER_CONFIGS[name].parse(text)
         return self[name]
+
+    def prefixes(self, listener: str) -> tuple[str, ...]:
+        """Of settings for this listener alone, the strongest first: its own, then whose it takes after."""
+        own = f"listener.name.{listener.lower()}."
+        if listener != HTTP_NAME:
+            return (own,)
+        return own, f"listener.name.{self._http_like.name.lower()}."
 
     def listener_values(
         self, listener: Listener, names: Collection[str], altered: Mapping[str, str | None] = _NONE
@@ -193,6 +209,41 @@ class Settings:
             self.listeners,
             _typed_list("controller.listener.names", self.static.get("controller.listener.names")),
         )
+
+    def http_listener(self, port: str | None = None) -> Listener | None:
+        """Where HTTP is served; ``port``: where none is set. None: nowhere."""
+        return door(
+            HTTP_NAME,
+            HTTP,
+            self["kbroker.http.port"] or port,
+            self._http_like,
+            self["listener.security.protocol.map"],
+            self["kbroker.http.host"],
+        )
+
+    @property
+    def _http_like(self) -> Listener:
+        """The listener that HTTP takes after."""
+        name = self["kbroker.http.listener"]
+        if name is None:
+            return self.listeners[0]
+        for listener in self.listeners:
+            if listener.name == name.upper():
+                return listener
+        known = ", ".join(listener.name for listener in self.listeners)
+        raise SettingError(f"kbroker.http.listener: there is no listener named {name}, only {known}")
+
+    @property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """Those for Kafka's protocol, and those for others that may be opened: their port may be any."""
+        http = self.http_listener("0")
+        return self.listeners if http is None else (*self.listeners, http)
+
+    def asks_who_comes(self, listener: Listener) -> bool:
+        """Whether it lets in nobody who is not known by a login or a certificate."""
+        if listener.uses_sasl:
+            return True
+        return listener.uses_tls and self.of_listener(listener.name, "ssl.client.auth") == "required"
 
     def advertised_address(self, listener: str) -> tuple[str, int] | None:
         """What the clients of a listener are told; None: the address they used."""
@@ -273,10 +324,10 @@ class Settings:
 
     def _check(self) -> None:
         """What no single definition can see."""
-        _ = self.listeners, self.advertised_listeners
+        _ = self.all_listeners, self.advertised_listeners
         if self.topic_default("retention.ms") == 0:
             raise SettingError(NO_RETENTION)
-        if any(listener.uses_sasl for listener in self.listeners) or not _USERS.isdisjoint(self.static):
+        if any(listener.uses_sasl for listener in self.all_listeners) or not _USERS.isdisjoint(self.static):
             from kbroker.config.sasl_rules import check_sasl  # who asks nobody need not load it
 
             check_sasl(self)

@@ -109,6 +109,34 @@ class NonEmpty(_Rule):
         return "not empty"
 
 
+class Origins(ListOf):
+    """What a browser says of the page that asks: scheme, host and port if it is not the usual one."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        super().check(name, value)
+        for item in value if isinstance(value, tuple) else ():
+            if item not in ("*", "null") and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s?#@*]+", item, re.I):
+                raise invalid(name, item, "is no origin such as https://app.example:8443, nor *")
+
+    def __str__(self) -> str:
+        return "list of origins, or *"
+
+
+class PortOrOff(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, str) or value.lower() == "off":
+            return
+        if not re.fullmatch(r"[0-9]{1,5}", value, re.ASCII) or int(value) > 65535:
+            raise invalid(name, value, "is neither a port (0 to 65535) nor off")
+
+    def __str__(self) -> str:
+        return "0 … 65535 or off"
+
+
 class SuperUsers(_Rule):
     __slots__ = ()
 

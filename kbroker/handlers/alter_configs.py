@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.config.alteration import alter_each
+from kbroker.operations.configs import replace_configs
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.alter_configs import (
@@ -18,7 +19,6 @@ from kbroker.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from kbroker.requests.long_requests import Steps
-from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -32,12 +32,8 @@ def handle(
 
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
         type_, name = resource.resource_type, resource.resource_name
-        return resources.configs(type_, name, AclOperation.ALTER_CONFIGS).replace(
-            type_,
-            name,
-            [(config.name, config.value) for config in resource.configs],
-            validate_only=request.validate_only,
-        )
+        configs = [(config.name, config.value) for config in resource.configs]
+        return replace_configs(resources, type_, name, configs, validate_only=request.validate_only)
 
     answers = yield from alter_each(request.resources, alter, _answer)
     return join(answers, lambda responses: AlterConfigsResponse(responses=responses))

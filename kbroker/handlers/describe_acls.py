@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.operations.acls import find_acls
 from kbroker.protocol.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -16,7 +17,6 @@ from kbroker.protocol.messages.describe_acls import (
 )
 from kbroker.requests.acl_filters import checked_filter
 from kbroker.requests.long_requests import Steps
-from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, request: DescribeAclsRequest, context: RequestContext
 ) -> Steps[DescribeAclsResponse]:
-    wanted = checked_filter(request)
+    found = yield from find_acls(broker.resources(context), checked_filter(request))
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for binding in broker.resources(context).acls(AclOperation.DESCRIBE):
+    for binding in found:
         yield None
-        if not wanted.matches(binding):
-            continue
         pattern = (binding.resource_type, binding.resource_name, binding.pattern_type)
         resource = resources.get(pattern)
         if resource is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.operations.cluster import describe_cluster
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -37,15 +38,12 @@ def handle(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint type {request.endpoint_type}.",
         )
+    resources = broker.resources(context)
     asked = request.include_cluster_authorized_operations
+    cluster = describe_cluster(resources, context)
     return DescribeClusterResponse(
-        cluster_id=broker.cluster.cluster_id,
-        controller_id=broker.cluster.controller_id(),
-        brokers=[
-            DescribeClusterBroker(node.node_id, node.host, node.port, node.rack)
-            for node in broker.cluster.nodes(context)
-        ],
-        cluster_authorized_operations=(
-            broker.resources(context).cluster_operations() if asked else _NOT_ASKED
-        ),
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[DescribeClusterBroker(*node) for node in cluster.nodes],
+        cluster_authorized_operations=resources.cluster_operations() if asked else _NOT_ASKED,
     )

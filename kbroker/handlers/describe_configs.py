@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbroker.config import description, loggers
-from kbroker.config.checks import check_node_id
-from kbroker.config.description import Described
 from kbroker.config.resources import ResourceType
 from kbroker.config.settings import ConfigSource
 from kbroker.errors import describe
+from kbroker.operations.configs import describe_configs
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -26,11 +24,10 @@ from kbroker.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kbroker.requests.long_requests import lazily
-from kbroker.security.acls import AclOperation
-from kbroker.topics.names import check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.config.description import Described
     from kbroker.requests.context import RequestContext
     from kbroker.requests.resources import Resources
 
@@ -71,7 +68,7 @@ def _result(
     context: RequestContext,
 ) -> DescribeConfigsResult:
     try:
-        described = _describe(resources, ResourceType(resource.resource_type), resource.resource_name)
+        described = describe_configs(resources, ResourceType(resource.resource_type), resource.resource_name)
     except Exception as error:
         return _refused(resource, error)
     wanted = set(resource.configuration_keys or ())
@@ -82,32 +79,6 @@ def _result(
         error_message="",
         configs=[_config(each, request, context) for each in described if not wanted or each.name in wanted],
     )
-
-
-def _describe(resources: Resources, type_: ResourceType, name: str) -> list[Described]:
-    settings = resources.broker.settings
-    dynamic_configs = resources.configs(type_, name, AclOperation.DESCRIBE_CONFIGS)
-    if type_ is ResourceType.TOPIC:
-        check_name(name)
-        topic = resources.find_topic(name, AclOperation.DESCRIBE_CONFIGS)
-        if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return description.describe_topic(settings, topic.configs)
-    if type_ is ResourceType.BROKER:
-        if not name:
-            return description.describe_cluster(settings)
-        check_node_id(settings, name)
-        return description.describe_broker(settings)
-    if type_ is ResourceType.BROKER_LOGGER:
-        check_node_id(settings, name)
-        return description.describe_loggers(loggers.levels())
-    if not name:
-        what = "group" if type_ is ResourceType.GROUP else "client metrics subscription"
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"A {what} needs a name.")
-    configs = dynamic_configs.configs(type_, name)
-    if type_ is ResourceType.GROUP:
-        return description.describe_group(settings, configs)
-    return description.describe_client_metrics(configs)
 
 
 def _config(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kbroker.config.alteration import alter_each
 from kbroker.config.resources import Change
+from kbroker.operations.configs import alter_configs
 from kbroker.pending import Pending, join
 from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.incremental_alter_configs import (
@@ -19,7 +20,6 @@ from kbroker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kbroker.requests.long_requests import Steps
-from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -33,12 +33,8 @@ def handle(
 
     def alter(resource: AlterConfigsResource) -> Pending[None] | None:
         type_, name = resource.resource_type, resource.resource_name
-        return resources.configs(type_, name, AclOperation.ALTER_CONFIGS).alter(
-            type_,
-            name,
-            [Change(config.name, config.config_operation, config.value) for config in resource.configs],
-            validate_only=request.validate_only,
-        )
+        changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
+        return alter_configs(resources, type_, name, changes, validate_only=request.validate_only)
 
     answers = yield from alter_each(request.resources, alter, _answer)
     return join(answers, lambda responses: IncrementalAlterConfigsResponse(responses=responses))

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kbroker.errors import describe
+from kbroker.operations.topics import may_auto_create
 from kbroker.pending import Pending, join
 from kbroker.protocol import topic_ids
 from kbroker.protocol.errors import ApiError, ErrorCode
@@ -114,7 +115,7 @@ def _topic(
             return _unknown(name, error)
     try:
         check_name(name)
-        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and _may_create(resources)):
+        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and may_auto_create(resources)):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _create(resources, name, request, context)
     except ApiError as refusal:
@@ -122,12 +123,6 @@ def _topic(
         if refusal.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             _add_operations(resources, unknown, request)
         return unknown
-
-
-def _may_create(resources: Resources) -> bool:
-    """A default replication factor that one broker cannot give makes a topic unknown, not invalid."""
-    settings = resources.broker.settings
-    return bool(settings["auto.create.topics.enable"] and settings["default.replication.factor"] == 1)
 
 
 def _create(

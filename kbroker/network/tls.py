@@ -44,8 +44,8 @@ _MOST_UNTAKEN_BYTES = 4 * _ENCRYPTED_BYTES  # more than is ever written at a tim
 # What OpenSSL says, and what it means to whoever reads the log.
 _REASONS = {
     "WRONG_VERSION_NUMBER": "it does not speak TLS; its listener has security.protocol=SSL",
-    "HTTP_REQUEST": "this is an HTTP request; the port speaks Kafka's protocol over TLS",
-    "HTTPS_PROXY_REQUEST": "this is an HTTP request; the port speaks Kafka's protocol over TLS",
+    "HTTP_REQUEST": "this is an HTTP request without TLS",
+    "HTTPS_PROXY_REQUEST": "this is an HTTP request without TLS",
     "UNSUPPORTED_PROTOCOL": "it speaks no TLS version of ssl.enabled.protocols",
     "NO_SHARED_CIPHER": "it has no cipher suite in common with this listener",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, and ssl.client.auth=required",
@@ -213,6 +213,11 @@ class TlsStream(asyncio.BufferedProtocol):
 
     # the connection's side
 
+    @property
+    def beneath(self) -> asyncio.Transport:
+        """What sends the encrypted bytes: not to be written to."""
+        return self._transport
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._transport.get_extra_info(name, default) if name in ("sockname", "peername") else default
 
@@ -237,6 +242,9 @@ class TlsStream(asyncio.BufferedProtocol):
                 self._plain_bytes += len(part)
         if not self._write_paused:
             self._encrypt()
+
+    def can_write_eof(self) -> bool:
+        return False
 
     def pause_reading(self) -> None:
         self._reading = False

@@ -129,20 +129,22 @@ class TlsListeners:
         """The listeners that one of these settings is for."""
         found = []
         for each in self._listeners:
-            own = f"listener.name.{each.listener.name.lower()}.ssl."
-            if any(name.startswith(("ssl.", own)) for name in names):
+            prefixes = ("", *self._settings.prefixes(each.listener.name))
+            if any(name.startswith(tuple(f"{prefix}ssl." for prefix in prefixes)) for name in names):
                 found.append(each)
         return found
 
     def _values(self, listener: Listener, altered: Mapping[str, str | None] | None = None) -> dict[str, Any]:
         values = self._settings.listener_values(listener, SETTINGS, altered or {})
-        own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
-        given = altered[own] if altered and own in altered else self._settings.text(own)
-        if listener.uses_sasl and given is None:
-            values["ssl.client.auth"] = (
-                "none"  # as in Kafka: who logs in shows no certificate, unless it is asked here
-            )
+        if listener.uses_sasl and not self._asks_for_certificates(listener, altered or {}):
+            values["ssl.client.auth"] = "none"  # as in Kafka: who logs in shows none, unless it is asked here
         return {name: None if value == "" else value for name, value in values.items()}
+
+    def _asks_for_certificates(self, listener: Listener, altered: Mapping[str, str | None]) -> bool:
+        """Whether it is said for this listener."""
+        names = [f"{prefix}ssl.client.auth" for prefix in self._settings.prefixes(listener.name)]
+        given = (altered[name] if name in altered else self._settings.text(name) for name in names)
+        return any(text is not None for text in given)
 
 
 def _stamps(files: tuple[str, ...]) -> Stamps:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kbroker.coordinators.shares.partition import Acquired, LogBatch
-from kbroker.protocol.records import BatchHeader, ControlType, iter_batches, parse_control
+from kbroker.operations.aborted import AbortedBatches
+from kbroker.protocol.records import BatchHeader, iter_batches
 
 if TYPE_CHECKING:
     from kbroker.storage.interface import AbortedTransaction, Slice
@@ -43,21 +44,9 @@ class ReadBatches:
         """The offsets of the batches that belong to these transactions; their markers do not."""
         if not transactions:
             return []
-        ahead = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
-        producers: set[int] = set()
-        ranges: list[tuple[int, int]] = []
-        for header, batch, view in zip(self._headers, self.batches, self._views, strict=True):
-            while ahead and ahead[-1].first_offset <= batch.last_offset:
-                producers.add(ahead.pop().producer_id)
-            if not header.is_transactional or header.producer_id not in producers:
-                continue
-            if not header.is_control:
-                ranges.append(batch)
-            elif _is_abort(view):
-                producers.discard(header.producer_id)
-        return ranges
-
-
-def _is_abort(view: memoryview) -> bool:
-    marker = parse_control(view)
-    return marker is not None and marker.type is ControlType.ABORT
+        hidden = AbortedBatches(transactions)
+        return [
+            batch
+            for header, batch, view in zip(self._headers, self.batches, self._views, strict=True)
+            if hidden.holds(header, view)
+        ]

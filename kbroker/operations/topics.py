@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
 from kbroker.topics.creation import check_growth, check_new_topic, check_not_metadata
+from kbroker.topics.names import INTERNAL_TOPICS, check_name
 from kbroker.topics.registry import Topic, new_topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kbroker.pending import Pending
     from kbroker.requests.resources import Resources
     from kbroker.topics.creation import NewTopic
 
@@ -22,6 +23,31 @@ def create_topic(resources: Resources, new: NewTopic) -> Pending[Topic]:
     check_not_metadata(new.name)
     resources.check_creation(new.name)
     return resources.create_topic(check_new_topic(resources.broker, new))
+
+
+def may_auto_create(resources: Resources) -> bool:
+    """Whether asking for a topic creates it.
+
+    A default replication factor that one broker cannot give makes a topic unknown, not invalid.
+    """
+    settings = resources.broker.settings
+    return bool(settings["auto.create.topics.enable"] and settings["default.replication.factor"] == 1)
+
+
+def topic_to_write(resources: Resources, name: str) -> Topic | Pending[Topic]:
+    """The topic, made with the broker's defaults if there is none and asking for it may create it."""
+    try:
+        return resources.topic(name, AclOperation.WRITE)
+    except ApiError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        check_name(name)
+        if name in INTERNAL_TOPICS or not may_auto_create(resources):
+            raise
+    # A Pending of its own: others may wait for the same creation, and who goes away must not abandon it.
+    made: Pending[Topic] = Pending()
+    resources.auto_create_topic(name).then(made.follow)
+    return made
 
 
 def validate_topic(resources: Resources, new: NewTopic) -> Topic:

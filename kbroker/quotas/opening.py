@@ -48,7 +48,7 @@ def connection_rates_in_force(
     """The same with the rates that are set now; None: there are none."""
     listeners = {
         listener.name: rate
-        for listener in settings.listeners
+        for listener in settings.all_listeners
         if (rate := settings.of_listener(listener.name, "max.connection.creation.rate")) < UNLIMITED
     }
     broker = settings["max.connection.creation.rate"]

@@ -221,6 +221,11 @@ class RequestThrottle:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The quota of mutations is used up.")
         bucket.record(partitions, limit.bound, now_ms)
 
+    @property
+    def mutation_wait_ms(self) -> int:
+        """How long there may be no more mutations, as it was when it was last asked."""
+        return self._mutation_throttle[0]
+
     def may_mutate(self, partitions: int) -> bool:
         """The same for what the broker would do by itself for the client: it is done, or it is not."""
         limit = self._limits.mutation

@@ -158,13 +158,17 @@ def _altered_configs(body: Any, answer: Any) -> Iterator[Change]:
         yield Change(name, each.resource_name, each.error_code, details)
 
 
-def _config(type_: ResourceType | None, config: Any) -> Mapping[str, Any]:
+def shown_config(type_: ResourceType | None, name: str, value: str | None) -> str | None:
+    """The value of a config as it may be told."""
     if type_ is ResourceType.BROKER_LOGGER:
-        value = config.value
-    elif type_ is ResourceType.BROKER:
-        value = _shown(broker_definition(config.name), config.value)
-    else:
-        value = _shown(_CONFIGS.get(type_, {}).get(config.name), config.value)
+        return value
+    if type_ is ResourceType.BROKER:
+        return _shown(broker_definition(name), value)
+    return _shown(_CONFIGS.get(type_, {}).get(name), value)
+
+
+def _config(type_: ResourceType | None, config: Any) -> Mapping[str, Any]:
+    value = shown_config(type_, config.name, config.value)
     operation = _OPERATIONS.get(getattr(config, "config_operation", 0), "unknown")
     return {"name": config.name, "operation": operation, "value": value}
 

@@ -54,6 +54,12 @@ class LongRequests:
         self._go_on_later(work, waited_for)
         return work.result
 
+    def run_in_turn(self, steps: Steps[T | Pending[T]]) -> Pending[T]:
+        """The same, begun not before it is their turn: for many who have much to do at the same time."""
+        work = _Work(steps)
+        self._queue(work)
+        return work.result
+
     def _go_on_later(self, work: _Work[Any], waited_for: Pending[Any] | None) -> None:
         if waited_for is None:
             self._queue(work)

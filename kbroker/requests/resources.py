@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kbroker.config.resources import ResourceType
+from kbroker.errors import error_code
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import CLUSTER_NAME, OPERATIONS_OF, AclOperation, AclResourceType
 from kbroker.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from typing import Any
 
     from kbroker.broker import Broker
     from kbroker.catalog.interface import Catalog
@@ -91,6 +93,38 @@ class Resources:
             resource=name,
         )
 
+    def tell_change(
+        self,
+        resource_type: str,
+        resource: str,
+        error: BaseException | None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Let the audit log know what the caller changed, or failed to."""
+        code = None if error is None else error_code(error) or ErrorCode.UNKNOWN_SERVER_ERROR
+        self._tell(resource_type, resource, "success" if code is None else code.name, details)
+
+    def tell_abandoned(
+        self, resource_type: str, resource: str, details: Mapping[str, Any] | None = None
+    ) -> None:
+        """Let the audit log know of a change that the caller did not wait for."""
+        self._tell(resource_type, resource, "unknown", details)
+
+    def _tell(
+        self, resource_type: str, resource: str, outcome: str, details: Mapping[str, Any] | None
+    ) -> None:
+        audit, caller = self.broker.audit, self._caller
+        if audit is not None and caller is not None:
+            audit.change(
+                principal=caller.principal,
+                address=caller.peer_host,
+                api=caller.api_name,
+                resource_type=resource_type,
+                resource=resource,
+                outcome=outcome,
+                details=details,
+            )
+
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         return self._authorizer is None or self.may(operation, AclResourceType.TOPIC, name)
 
@@ -153,6 +187,11 @@ class Resources:
         return self.of_cluster(AclOperation.CLUSTER_ACTION)
 
     @property
+    def principal(self) -> Principal | None:
+        """Who asks; None: the broker itself."""
+        return None if self._caller is None else self._caller.principal
+
+    @property
     def restricted(self) -> bool:
         """Whether the caller may be refused anything."""
         return self._authorizer is not None
@@ -192,6 +231,11 @@ class Resources:
             return list(self.broker.topics)
         return [topic for topic in self.broker.topics if self.may_topic(operation, topic.name)]
 
+    def each_topic(self, operation: AclOperation) -> Iterator[Topic | None]:
+        """The same one by one, for who pauses in between; None stands for one that the caller may not."""
+        for topic in list(self.broker.topics):
+            yield topic if self.may_topic(operation, topic.name) else None
+
     def topic_names(self, operation: AclOperation) -> list[str]:
         return sorted(topic.name for topic in self.topics(operation))
 
@@ -205,6 +249,10 @@ class Resources:
     def log_of(self, topic: Topic, partition: int) -> Log:
         """Of a topic that was handed out."""
         return self.broker.log(topic, partition)
+
+    def watch_topic(self, topic: Topic, callback: Callable[[], None]) -> Callable[[], None]:
+        """Called whenever a topic that was handed out is grown or deleted. Returns what ends that."""
+        return self.broker.topics.watch(topic.topic_id, callback)
 
     def log_directory(self, operation: AclOperation) -> Directory:
         self.check_cluster(operation)
@@ -288,6 +336,12 @@ class Resources:
     def transactions(self, transactional_id: str, operation: AclOperation) -> TransactionCoordinator:
         """The coordinator, to do this to this producer's transactions."""
         self.check_transactional_id(operation, transactional_id)
+        return self.broker.transactions
+
+    def own_transactions(self) -> TransactionCoordinator:
+        """The coordinator, for a producer of the broker's own: what it writes to is asked for by itself, and
+        its transactional id where that is somebody's.
+        """
         return self.broker.transactions
 
     def list_transactions(

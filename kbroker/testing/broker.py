@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kbroker.server import Server
 
 _LISTENING = re.compile(r"listening on (\S+):(\d+).* control port (\d+)")
-_DEFAULTS = {"log.retention.check.interval.ms": "1000"}
+_DEFAULTS = {"kbroker.http.port": "off", "log.retention.check.interval.ms": "1000"}
 
 
 class BrokerFailed(Exception):

@@ -50,6 +50,7 @@ class Topics:
         self._by_collision_key: dict[str, str] = {}
         self._reserved: set[str] = set()
         self._listeners: list[Callable[[Topic, bool], None]] = []
+        self._watchers: dict[bytes, dict[object, Callable[[], None]]] = {}  # by topic id
         self.partition_count = 0
         for row in rows:
             self._add(Topic(*row, configs.get(row.name, {})))
@@ -77,9 +78,26 @@ class Topics:
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
-    def on_change(self, listener: Callable[[Topic, bool], None]) -> None:
-        """``listener(topic, exists)`` is called after a topic was made or grown (True) or deleted (False)."""
+    def on_change(self, listener: Callable[[Topic, bool], None]) -> Callable[[], None]:
+        """``listener(topic, exists)`` is called after a topic was made or grown (True) or deleted (False).
+
+        Returns the function that ends it.
+        """
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def watch(self, topic_id: bytes, callback: Callable[[], None]) -> Callable[[], None]:
+        """Called whenever this topic was grown or deleted. Returns the function that ends it."""
+        token = object()
+        self._watchers.setdefault(topic_id, {})[token] = callback
+
+        def unwatch() -> None:
+            watchers = self._watchers.get(topic_id, {})
+            watchers.pop(token, None)
+            if not watchers:
+                self._watchers.pop(topic_id, None)
+
+        return unwatch
 
     def check_new(self, name: str) -> None:
         """Whether a topic of this name may be created now."""
@@ -205,8 +223,10 @@ class Topics:
         self.partition_count -= topic.partitions
 
     def _notify(self, topic: Topic, *, exists: bool) -> None:
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener(topic, exists)
+        for callback in list(self._watchers.get(topic.topic_id, {}).values()):
+            callback()
 
 
 def _exists(name: str) -> ApiError:

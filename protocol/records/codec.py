@@ -25,7 +25,7 @@ used, and a payload that is not exactly its records raises InvalidRecord.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kbroker.protocol.records.errors import InvalidRecord
@@ -136,15 +136,9 @@ def _decode_headers(data: bytes, pos: int, end: int, index: int) -> tuple[Header
     return tuple(headers), pos
 
 
-_SHORT_VARINTS = tuple(bytes((zigzag,)) for zigzag in range(128))
-
-
+@lru_cache(4096)
 def encode_varint(value: int) -> bytes:
     zigzag = (value << 1) ^ (value >> 63)
-    if zigzag < 0x80:
-        return _SHORT_VARINTS[zigzag]
-    if zigzag < 0x4000:
-        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
     if zigzag >> 64:
         raise InvalidRecord(f"{value} is no int64")
     out = bytearray()
@@ -158,16 +152,28 @@ def encode_varint(value: int) -> bytes:
 def encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
     varint = encode_varint
     _, key, value, headers, _, _ = record
-    parts = [b"\x00", varint(timestamp_delta), varint(offset_delta)]
-    parts += (b"\x01",) if key is None else (varint(len(key)), key)
-    parts += (b"\x01",) if value is None else (varint(len(value)), value)
-    parts.append(varint(len(headers)))
+    body = b"".join(
+        (
+            b"\x00",
+            varint(timestamp_delta),
+            varint(offset_delta),
+            varint(-1 if key is None else len(key)),
+            key or b"",
+            varint(-1 if value is None else len(value)),
+            value or b"",
+            _encode_headers(headers) if headers else b"\x00",
+        )
+    )
+    return varint(len(body)) + body
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [encode_varint(len(headers))]
     for name, content in headers:
         raw = name.encode("utf-8", "surrogateescape")
-        parts += (varint(len(raw)), raw)
-        parts += (b"\x01",) if content is None else (varint(len(content)), content)
-    body = b"".join(parts)
-    return varint(len(body)) + body
+        parts += (encode_varint(len(raw)), raw)
+        parts += (b"\x01",) if content is None else (encode_varint(len(content)), content)
+    return b"".join(parts)
 
 
 def encode_records(records: Iterable[Record], base_timestamp: int) -> bytes:

@@ -30,6 +30,7 @@ from kbroker.storage.errors import (
     OffsetOutOfRange,
     RecordListTooLarge,
     StorageError,
+    UnexpectedOffset,
 )
 from kbroker.storage.interface import (
     AbortedTransaction,
@@ -110,27 +111,35 @@ class AbstractLog(ABC, Generic[S]):
 
     # appending
 
-    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
+    def append_as_leader(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> Appended:
         if self._refusal is not None:
             raise self._refusal
         records, header = accept(self._rules, records, now_ms)
-        return self._append_checked(records, header, now_ms)
+        return self._append_checked(records, header, now_ms, expected_offset)
 
-    def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
+    def append_in_steps(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> LongAppend:
         if self._refusal is not None:
             raise self._refusal
         records, header = yield from accept_in_steps(self._rules, records, now_ms)
         if self._refusal is not None:
             raise self._refusal
-        return self._append_checked(records, header, now_ms)
+        return self._append_checked(records, header, now_ms, expected_offset)
 
-    def _append_checked(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+    def _append_checked(
+        self, records: memoryview, header: BatchHeader, now_ms: int, expected_offset: int | None = None
+    ) -> Appended:
         producer_id = header.producer_id
         if producer_id >= 0:
             duplicate = self._producers.check_data(header)
             if duplicate is not None:
                 return self._repeated(duplicate)
         base_offset = self.log_end_offset
+        if expected_offset is not None and expected_offset != base_offset:
+            raise UnexpectedOffset(expected_offset, base_offset)
         last_offset = base_offset + header.last_offset_delta
         self._store(records, header, base_offset, last_offset, now_ms)
         if producer_id >= 0:

@@ -108,3 +108,69 @@ def test_advertise_names_the_first_listener_whatever_it_is_called():
 def test_advertise_wants_host_and_port():
     with pytest.raises(SettingError, match="--advertise: somewhere is not HOST:PORT"):
         Settings.load(advertise="somewhere")
+
+
+# HTTP's
+
+
+def http_of(**settings: str) -> Listener | None:
+    flags = {name.replace("_", "."): text for name, text in settings.items()}
+    return Settings.load(flags={"kbroker.http.port": "8080"} | flags).http_listener()
+
+
+TWO = {
+    "listeners": "INSIDE://127.0.0.1:9092,OUTSIDE://10.0.0.5:9093",
+    "listener_security_protocol_map": "INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL",
+    "sasl_enabled_mechanisms": "PLAIN",
+}
+
+
+def test_http_takes_after_the_first_listener():
+    assert http_of() == Listener("HTTP", "127.0.0.1", 8080, "http", "PLAINTEXT")
+    assert http_of(**TWO) == Listener("HTTP", "127.0.0.1", 8080, "http", "PLAINTEXT")
+    assert http_of(kbroker_http_port="off") is None
+
+
+def test_http_takes_after_the_listener_that_is_named():
+    assert http_of(**TWO, kbroker_http_listener="outside") == Listener(
+        "HTTP", "10.0.0.5", 8080, "http", "SASL_SSL"
+    )
+    with pytest.raises(SettingError, match="no listener named NOWHERE, only INSIDE, OUTSIDE"):
+        http_of(**TWO, kbroker_http_listener="NOWHERE")
+
+
+def test_http_may_have_a_host_and_a_protocol_of_its_own():
+    own = {**TWO, "listener_security_protocol_map": "INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL,HTTP:SASL_PLAINTEXT"}
+    assert http_of(**own, kbroker_http_host="::1") == Listener("HTTP", "::1", 8080, "http", "SASL_PLAINTEXT")
+
+
+def test_settings_for_http_alone_come_first_then_those_of_whom_it_takes_after():
+    name = "connections.max.reauth.ms"
+    flags = {key.replace("_", "."): text for key, text in TWO.items()} | {
+        "kbroker.http.port": "8080",
+        "kbroker.http.listener": "OUTSIDE",
+        name: "1",
+    }
+
+    def of_http(**more: str) -> int:
+        return Settings.load(flags=flags | more).of_listener("HTTP", name, "PLAIN")
+
+    inside, outside, http = (f"listener.name.{each}." for each in ("inside", "outside", "http"))
+    assert of_http(**{f"{inside}{name}": "2"}) == 1
+    assert of_http(**{f"{outside}{name}": "3"}) == 3
+    assert of_http(**{f"{outside}plain.{name}": "4", f"{outside}{name}": "3"}) == 4
+    assert of_http(**{f"{outside}plain.{name}": "4", f"{http}{name}": "5"}) == 5
+
+
+def test_no_listener_for_kafkas_protocol_has_the_name_of_http():
+    protocols = {"listener.security.protocol.map": "HTTP:PLAINTEXT"}
+    with pytest.raises(SettingError, match="HTTP is the listener of kbroker's HTTP API"):
+        Settings.load(flags={"listeners": "http://:9092"} | protocols)
+
+
+def test_a_listener_of_http_alone_may_ask_for_logins():
+    flags = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,HTTP:SASL_PLAINTEXT"}
+    with pytest.raises(SettingError, match="listener HTTP offers GSSAPI only"):
+        Settings.load(flags=flags)
+    users = {"kbroker.users": "a:b", "listener.name.http.sasl.enabled.mechanisms": "PLAIN"}
+    assert Settings.load(flags=flags | users).http_listener("0").uses_sasl

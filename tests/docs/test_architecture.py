@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_ROOM = re.compile(r"^\| `([a-z_/.]+)` \|", re.MULTILINE)
+_ROOM = re.compile(r"^\| `([a-z0-9_/.]+)` \|", re.MULTILINE)
 
 
 def rooms_of(package: Path) -> set[str]:

@@ -55,6 +55,12 @@ def test_faststream(tmp_path: Path) -> None:
     assert "1 passed" in run([*PYTEST, str(copy)], tmp_path)
 
 
+def test_local(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "local" / "shop.py"), str(tmp_path / "data")]
+    assert "20 orders, 20 invoices, 390 due, lag 0" in run(command, tmp_path)
+    assert "40 orders, 40 invoices, 780 due, lag 0" in run(command, tmp_path)
+
+
 @pytest.mark.java
 @pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven is not installed")
 def test_java(tmp_path: Path) -> None:

@@ -91,6 +91,17 @@ def test_several_take_turns_with_each_other(long: LongRequests, turns: Turns) ->
     assert log.count("b") == 30
 
 
+def test_what_is_to_wait_for_its_turn_does_nothing_at_once(long: LongRequests, turns: Turns) -> None:
+    log: list[str] = []
+    first = long.run_in_turn(counting(1, log, "a"))
+    second = long.run_in_turn(counting(1, log, "b"))
+    assert log == []
+    turns.take()
+    assert (log, first.done, second.done) == (["a"], True, False)
+    turns.take()
+    assert (log, second.result()) == (["a", "b"], 1)
+
+
 def test_a_pending_is_waited_for_without_taking_turns(long: LongRequests, turns: Turns) -> None:
     awaited: Pending[str] = Pending()
 

@@ -7,7 +7,7 @@ import time
 
 import uvloop
 
-from kbroker.server import LoopScheduler
+from kbroker.running_broker import LoopScheduler
 
 _TIMES = 500
 

@@ -40,17 +40,20 @@ class LateLog:
         self._prepared: set[int] = set()  # the offsets at which the next read need not wait
         self._open_transactions: dict[int, int] = {}  # producer id → epoch, of what was accepted
         self._accepted_producers: set[int] = set()
+        self._offsets = (-1, -1, -1)
         self._know()
 
     def _know(self) -> None:
-        inner = self.inner
+        inner, before = self.inner, self._offsets
         self.log_start_offset = inner.log_start_offset
         self.log_end_offset = inner.log_end_offset
         self.high_watermark = inner.high_watermark
         self.last_stable_offset = inner.last_stable_offset
         self.size_bytes = inner.size_bytes
         self.latest_epoch = inner.latest_epoch
-        self.notify()
+        self._offsets = (self.log_start_offset, self.last_stable_offset, self.high_watermark)
+        if self._offsets != before:
+            self.notify()
 
     def _later(self, work: Callable[[], T]) -> Pending[T]:
         def done() -> T:
@@ -96,22 +99,28 @@ class LateLog:
 
     # appending
 
-    def append_as_leader(self, records: memoryview, now_ms: int) -> Appended:
+    def append_as_leader(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> Appended:
         self._check_open()
-        return self._accepted(*accept(self.inner._rules, records, now_ms), now_ms)
+        return self._accepted(*accept(self.inner._rules, records, now_ms), now_ms, expected_offset)
 
-    def append_in_steps(self, records: memoryview, now_ms: int) -> LongAppend:
+    def append_in_steps(
+        self, records: memoryview, now_ms: int, expected_offset: int | None = None
+    ) -> LongAppend:
         records, header = yield from accept_in_steps(self.inner._rules, records, now_ms)
         self._check_open()
-        return self._accepted(records, header, now_ms)
+        return self._accepted(records, header, now_ms, expected_offset)
 
-    def _accepted(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+    def _accepted(
+        self, records: memoryview, header: BatchHeader, now_ms: int, expected_offset: int | None
+    ) -> Appended:
         kept = memoryview(bytearray(records))
         if header.producer_id >= 0:
             self._accepted_producers.add(header.producer_id)
             if header.is_transactional:
                 self._open_transactions[header.producer_id] = header.producer_epoch
-        return self._appended(lambda: self.inner._append_checked(kept, header, now_ms))
+        return self._appended(lambda: self.inner._append_checked(kept, header, now_ms, expected_offset))
 
     def append_control(self, producer_id: int, producer_epoch: int, **fields: Any) -> Appended:
         self._check_open()

@@ -34,6 +34,8 @@ class ServerProcess:
         self.descriptors = descriptors
         self.env = {**os.environ, **(env or {})}
         self.address = ("", 0)
+        self.url = ""
+        """Of the HTTP API, where there is one."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen[str] | None = None
 
@@ -55,6 +57,8 @@ class ServerProcess:
             self.kill()
             raise AssertionError(f"kbroker did not start: {line} {self.log()}")
         self.address = (match[1], int(match[2]))
+        url = re.search(r"HTTP on (https?://[^\s,]+)", line)
+        self.url = "" if url is None else url[1]
 
     @property
     def bootstrap(self) -> str:

@@ -15,3 +15,13 @@ def test_transactions_are_whole_after_kill_9(tmp_path: Path) -> None:
     assert outcome.ok, outcome
     assert outcome.committed > 0
     assert outcome.copied == 20 * transaction_history.INPUTS_PER_CYCLE
+
+
+@pytest.mark.slow
+def test_transactions_over_http_are_whole_after_kill_9(tmp_path: Path) -> None:
+    outcome = transaction_history.run(
+        10, data=tmp_path / "data", journals=tmp_path / "journals", seed=1, http=True
+    )
+    assert outcome.ok, outcome
+    assert outcome.committed > 0
+    assert outcome.copied == 10 * transaction_history.INPUTS_PER_CYCLE

@@ -6,7 +6,8 @@ aborted one not at all, one of unknown outcome wholly or not at all; nothing twi
 records in its order; every input once in the output, and the group's offsets where the output ends; no
 transaction hangs.
 
-`python -m tests.torture.transaction_history --cycles 500` for long runs; the test runs 20 cycles.
+`python -m tests.torture.transaction_history --cycles 500` for long runs, with `--http` by clients that have
+nothing but HTTP (`http_clients`); the tests run some cycles.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +25,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.server_process import ServerProcess, eventually
+from tests.torture.committed import committed_offsets, open_partitions, read
 from tests.torture.transactional_processor import GROUP, INPUT, OUTPUT
 from tests.torture.transactional_writer import PARTITIONS, TIMEOUT_MS, TOPIC
 
@@ -34,10 +37,17 @@ WRITERS = 3
 PROCESSORS = 2
 INPUT_PARTITIONS = 2
 INPUTS_PER_CYCLE = 100
+TOPICS = ((TOPIC, PARTITIONS), (OUTPUT, INPUT_PARTITIONS))
 SETTINGS = (
     *("--set", "transaction.abort.timed.out.transaction.cleanup.interval.ms=200"),
     *("--set", "group.min.session.timeout.ms=500"),
     *("--set", "group.initial.rebalance.delay.ms=0"),
+)
+HTTP_SETTINGS = (  # consumers that died with the broker must not be waited for
+    *("--set", "group.consumer.min.session.timeout.ms=1500"),
+    *("--set", "group.consumer.session.timeout.ms=1500"),
+    *("--set", "group.consumer.min.heartbeat.interval.ms=300"),
+    *("--set", "group.consumer.heartbeat.interval.ms=300"),
 )
 
 
@@ -55,11 +65,29 @@ class Outcome(NamedTuple):
         return not self.violations
 
 
+class Clients:
+    """How writers and processors are started: with Kafka's protocol, or with nothing but HTTP."""
+
+    def __init__(self, bootstrap: str, url: str) -> None:
+        self._bootstrap = bootstrap
+        self._url = url
+
+    def writer(self, *arguments: str) -> subprocess.Popen[bytes]:
+        if self._url:
+            return _run_module("tests.torture.http_clients", "writer", self._url, *arguments)
+        return _run_module("tests.torture.transactional_writer", self._bootstrap, *arguments)
+
+    def processor(self, name: str) -> subprocess.Popen[bytes]:
+        if self._url:
+            return _run_module("tests.torture.http_clients", "processor", self._url, name)
+        return _run_module("tests.torture.transactional_processor", self._bootstrap, name)
+
+
 class Writer:
     """A transactional id, its incarnations one after the other, and their journals."""
 
-    def __init__(self, bootstrap: str, number: int, directory: Path) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, clients: Clients, number: int, directory: Path) -> None:
+        self._clients = clients
         self.transactional_id = f"writer-{number}"
         self._directory = directory
         self.incarnations: list[subprocess.Popen[bytes]] = []
@@ -69,10 +97,7 @@ class Writer:
         """Another incarnation; the one before, if it lives, becomes a zombie."""
         name = f"{self.transactional_id}.{len(self.incarnations)}"
         self.incarnations.append(
-            _run_module(
-                "tests.torture.transactional_writer",
-                *(self._bootstrap, self.transactional_id, name, str(self._directory / name)),
-            )
+            self._clients.writer(self.transactional_id, name, str(self._directory / name))
         )
 
     @property
@@ -95,13 +120,15 @@ class History:
         self._writers: list[Writer] = []
         self._processors: list[subprocess.Popen[bytes]] = []
         self._inputs = max(cycles, 1) * INPUTS_PER_CYCLE
+        self._clients = Clients("", "")
 
     def run(self) -> Outcome:
         with self._server as server:
             _create_topics(server.bootstrap)
             _fill_input(server.bootstrap, self._inputs)
+            self._clients = Clients(server.bootstrap, server.url)
             try:
-                self._writers = [Writer(server.bootstrap, n, self._journals) for n in range(WRITERS)]
+                self._writers = [Writer(self._clients, n, self._journals) for n in range(WRITERS)]
                 self._processors = [self._start_processor(number) for number in range(PROCESSORS)]
                 for _ in range(self._cycles):
                     self._let_pass()
@@ -116,9 +143,7 @@ class History:
     # what happens
 
     def _start_processor(self, number: int) -> subprocess.Popen[bytes]:
-        return _run_module(
-            "tests.torture.transactional_processor", self._server.bootstrap, f"processor-{number}"
-        )
+        return self._clients.processor(f"processor-{number}")
 
     def _all_processes(self) -> list[subprocess.Popen[bytes]]:
         return [*self._processors, *(each for writer in self._writers for each in writer.incarnations)]
@@ -160,7 +185,9 @@ class History:
     def _end_clients(self) -> None:
         """Let the processors copy all there is; writers finish what they have under way."""
         bootstrap = self._server.bootstrap
-        eventually(lambda: sum(_committed_offsets(bootstrap)) >= self._inputs, 180)
+        eventually(
+            lambda: sum(committed_offsets(bootstrap, GROUP, INPUT, INPUT_PARTITIONS)) >= self._inputs, 180
+        )
         for process in self._all_processes():
             process.send_signal(signal.SIGTERM)
         for process in self._all_processes():
@@ -170,11 +197,13 @@ class History:
 
     def _judge(self, bootstrap: str) -> Outcome:
         violations: list[str] = []
-        eventually(lambda: not _open_partitions(bootstrap), 60)  # those of the killed, by their timeout
+        eventually(
+            lambda: not open_partitions(bootstrap, TOPICS), 60
+        )  # those of the killed, by their timeout
         shown: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for partition in range(PARTITIONS):
             order: dict[str, tuple[int, int]] = {}
-            for value in _read(bootstrap, TOPIC, partition):
+            for value in read(bootstrap, TOPIC, partition):
                 name, number, index = value.split(":")
                 place = (int(number), int(index))
                 if place <= order.get(name, (0, 0)):
@@ -224,11 +253,11 @@ class History:
         return transactions
 
     def _judge_copies(self, bootstrap: str, violations: list[str]) -> int:
-        offsets = _committed_offsets(bootstrap)
+        offsets = _offsets(bootstrap)
         copied = 0
         for partition in range(INPUT_PARTITIONS):
-            inputs = _read(bootstrap, INPUT, partition)
-            outputs = _read(bootstrap, OUTPUT, partition)
+            inputs = read(bootstrap, INPUT, partition)
+            outputs = read(bootstrap, OUTPUT, partition)
             copied += len(outputs)
             if outputs != inputs[: len(outputs)]:
                 twice = [value for value, count in Counter(outputs).items() if count > 1]
@@ -241,10 +270,29 @@ class History:
 
 
 def run(
-    cycles: int, *, data: Path, journals: Path, seed: int = 0, arguments: tuple[str, ...] = ()
+    cycles: int,
+    *,
+    data: Path,
+    journals: Path,
+    seed: int = 0,
+    arguments: tuple[str, ...] = (),
+    http: bool = False,
 ) -> Outcome:
+    """``http``: by clients that have nothing but HTTP."""
     journals.mkdir()
+    if http:
+        arguments = (*arguments, *HTTP_SETTINGS, "--http-port", str(_free_port()))
     return History(cycles, data, journals, seed, arguments).run()
+
+
+def _free_port() -> int:
+    """The same after each restart."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _offsets(bootstrap: str) -> list[int]:
+    return committed_offsets(bootstrap, GROUP, INPUT, INPUT_PARTITIONS)
 
 
 def _run_module(name: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -272,78 +320,10 @@ def _fill_input(bootstrap: str, count: int) -> None:
     assert producer.flush(60) == 0
 
 
-def _consumer(bootstrap: str, group: str) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "check.crcs": True,
-            "log_level": 0,
-        }
-    )
-
-
-def _committed_offsets(bootstrap: str) -> list[int]:
-    consumer = _consumer(bootstrap, GROUP)
-    try:
-        partitions = [TopicPartition(INPUT, number) for number in range(INPUT_PARTITIONS)]
-        return [max(each.offset, 0) for each in consumer.committed(partitions, 30)]
-    finally:
-        consumer.close()
-
-
-def _open_partitions(bootstrap: str) -> list[str]:
-    """Partitions whose last stable offset lies before their end."""
-    ends: dict[str, dict[tuple[str, int], int]] = {}
-    wanted = [(TOPIC, n) for n in range(PARTITIONS)] + [(OUTPUT, n) for n in range(INPUT_PARTITIONS)]
-    for isolation in ("read_committed", "read_uncommitted"):
-        consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "judge",
-                "isolation.level": isolation,
-                "log_level": 0,
-            }
-        )
-        ends[isolation] = {
-            (topic, number): consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1]
-            for topic, number in wanted
-        }
-        consumer.close()
-    return [
-        f"{topic}-{number}"
-        for topic, number in wanted
-        if ends["read_committed"][topic, number] != ends["read_uncommitted"][topic, number]
-    ]
-
-
-def _read(bootstrap: str, topic: str, partition: int) -> list[str]:
-    """What a committed reader finds in a partition, in its order."""
-    consumer = _consumer(bootstrap, "judge")
-    try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        values: list[str] = []
-        while True:
-            message = consumer.poll(30)
-            assert message is not None, "the log cannot be read to its end"
-            error = message.error()
-            if error is None:
-                values.append((message.value() or b"").decode())
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return values
-            else:
-                raise KafkaException(error)
-    finally:
-        consumer.close()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=100)
+    parser.add_argument("--http", action="store_true")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
     ok = True
@@ -356,6 +336,7 @@ def main() -> int:
                 journals=path / "journals",
                 seed=given.seed,
                 arguments=arguments,
+                http=given.http,
             )
         ok = ok and outcome.ok
         print(f"{' '.join(arguments)} seed={given.seed}: {outcome}")  # noqa: T201

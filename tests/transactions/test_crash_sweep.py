@@ -7,91 +7,17 @@ middle of each write, and one that dies after each commit, and what a restart ma
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from kbroker.broker import Broker
-from kbroker.catalog.sqlite.catalog import SqliteCatalog
 from kbroker.catalog.sqlite.database import Database
-from kbroker.config.settings import Settings
-from kbroker.network.budget import Budget
-from kbroker.pending import Pending
-from kbroker.storage.directory import LogDirectory
-from kbroker.storage.files import Files, OpenFile
-from kbroker.storage.interface import Buffer
-from kbroker.storage.worker import InlineWorker
-from tests.handlers.conftest import NOW_MS, Cluster, ManualScheduler
-from tests.storage.faults import Crash, FaultyFiles, QuickFiles
+from tests.storage.faults import Crash, QuickFiles
 
 from .broker_support import TransactionalClient, committed_values, fetched_offset
-
-T = TypeVar("T")
+from .mortal_broker import CountingFiles, FileCluster, MortalDatabase, deaths, die, mortal_parts
 
 GROUP = "group"
-
-
-class MortalDatabase(Database):
-    """A catalog whose process dies before or after one of its commits."""
-
-    def __init__(self, path: Path, target: int = -1, *, after: bool = False) -> None:
-        super().__init__(path)
-        self.target = target
-        self.after = after
-        self.writes = 0
-
-    def write(self, function: Callable[[sqlite3.Connection], T]) -> Pending[T]:
-        self.writes += 1
-        if self.writes - 1 == self.target and not self.after:
-            raise Crash
-        written = super().write(function)
-        if self.writes - 1 == self.target:
-            raise Crash
-        return written
-
-
-class CountingFiles(FaultyFiles):
-    """Tells which writes are entries of the journals."""
-
-    def __init__(self, target: int = -1, fault: str = "") -> None:
-        super().__init__(target, fault)
-        self.journals: set[int] = set()
-        self.entries = 0
-
-    def open(self, path: str, *, write: bool = False, create: bool = False) -> OpenFile:
-        file = super().open(path, write=write, create=create)
-        self.journals.discard(file.fd)
-        if path.endswith(".journal"):
-            self.journals.add(file.fd)
-        return file
-
-    def write_at(self, file: OpenFile, data: Buffer, position: int) -> int:
-        self.entries += file.fd in self.journals
-        return super().write_at(file, data, position)
-
-
-class FileCluster(Cluster):
-    """A broker on files. What it is given decides where it dies."""
-
-    def __init__(self, path: Path, files: Files, database: Database) -> None:
-        self.now_ms = NOW_MS
-        self.path = path
-        self.files = files
-        self.catalog = SqliteCatalog(database, files)
-        self.scheduler = ManualScheduler()
-        self.logs = LogDirectory.open(str(path), worker=InlineWorker(), now_ms=NOW_MS, files=files)
-        self.broker = Broker(
-            Settings.load(flags={"node.id": "1"}),
-            self.catalog,
-            self.logs,
-            worker=InlineWorker(),
-            scheduler=self.scheduler,
-            budget=Budget(1 << 30),
-            clock=lambda: self.now_ms,
-        )
 
 
 class Run:
@@ -122,10 +48,6 @@ class Run:
             client.commit_offset(GROUP, "topic", number, version=5 if self.version == 2 else 4)
             self.answered.append(client.end(commit=commit, version=end_version).error_code)
         cluster.broker.close()
-
-    def die(self) -> None:
-        self.files.abandon()
-        sqlite3.Connection.close(self.database._connection)
 
 
 def whole_transactions(cluster: FileCluster) -> list[int]:
@@ -167,27 +89,17 @@ def check(run: Run) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_crash_at_any_step_leaves_whole_transactions(tmp_path: Path, version: int) -> None:
     path = tmp_path / "counted"
-    path.mkdir()
-    counted = Run(path, CountingFiles(), MortalDatabase(path / "catalog.sqlite"), version)
+    counted = Run(path, *mortal_parts(path), version)
     counted.live()
-    counted.die()
+    die(counted.files, counted.database)
     check(counted)
     first_operation, first_write, first_entry = counted.steps_of_setup
     # Each transaction begins and is decided, the last is complete.
     assert counted.files.entries - first_entry >= 7
-    operations = list(enumerate(counted.files.operations))[first_operation:]
-    writes = range(first_write, counted.database.writes)
-    deaths: list[tuple[str, int]] = [("crash", number) for number, _ in operations]
-    deaths += [("torn", number) for number, name in operations if name.startswith("write")]
-    deaths += [("before", number) for number in writes] + [("after", number) for number in writes]
-    for kind, number in deaths:
-        path = tmp_path / f"{kind}-{number}"
-        path.mkdir()
-        files = CountingFiles(number, kind) if kind in ("crash", "torn") else CountingFiles()
-        on_commit = number if kind in ("before", "after") else -1
-        database = MortalDatabase(path / "catalog.sqlite", on_commit, after=kind == "after")
-        run = Run(path, files, database, version)
+    for death in deaths(counted.files, counted.database, (first_operation, first_write)):
+        path = tmp_path / str(death)
+        run = Run(path, *mortal_parts(path, death), version)
         with pytest.raises(Crash):
             run.live()
-        run.die()
+        die(run.files, run.database)
         check(run)

@@ -264,7 +264,12 @@ def test_version_2_tells_a_request_sent_again_from_a_new_one(
         frozenset((T0,)) if state not in (TransactionState.EMPTY, *COMPLETE.values()) else frozenset()
     )
     before = simulation.set_state(
-        state=state, producer_epoch=5, start_ms=1, partitions=partitions, transaction_version=2
+        state=state,
+        producer_epoch=5,
+        last_producer_epoch=4,
+        start_ms=1,
+        partitions=partitions,
+        transaction_version=2,
     )
     simulation.partitions.failing = set()
     producer = ProducerIdAndEpoch(100, 4 if column % 2 == 0 else 5)
@@ -285,6 +290,19 @@ def test_version_2_fences_every_other_epoch(simulation: Simulation, epoch: int) 
         simulation.set_state(state=state, producer_epoch=5, start_ms=1)
         with pytest.raises(ProducerFenced):
             simulation.commit(ProducerIdAndEpoch(100, epoch), version=2)
+
+
+def test_version_2_does_not_take_the_end_of_a_newer_producer_for_its_own(
+    simulation: Simulation, commit: bool
+) -> None:
+    """A client of version 1 that came after it has the next epoch, and keeps it when it ends transactions."""
+    old = simulation.init()
+    new = simulation.init()
+    simulation.add(new, T0)
+    simulation.end(new, commit=commit)
+    with pytest.raises(ProducerFenced):
+        simulation.end(old, commit=commit, version=2)
+    simulation.add(new, T0)
 
 
 def test_version_2_goes_on_with_a_new_producer_id_when_epochs_are_used_up(

@@ -1,8 +1,9 @@
 """Whether a client may end its transaction now: EndTxn, for both transaction versions.
 
 Version 1 wants the producer's epoch exactly. From version 2 on (KIP-890) the end of a transaction raises the
-epoch, so a request with the epoch before the current one is the same request sent again, and one with the
-current epoch is about the next transaction, which may be aborted before it has begun:
+epoch, so a request with the epoch that was raised by it is the same request sent again, and one with the
+current epoch is about the next transaction, which may be aborted before it has begun. (One whose epoch was
+raised by another producer's InitProducerId is fenced, also if that one has ended transactions since.)
 
                     abort                    commit
                     again     anew           again     anew
@@ -61,7 +62,7 @@ def _with_epoch_bump(transaction: Transaction, producer: ProducerIdAndEpoch, com
     if transaction.producer_id != producer.producer_id and not rotated:
         raise InvalidProducerIdMapping(f"the producer id is {transaction.producer_id}")
     anew = producer.producer_epoch == epoch
-    again = producer.producer_epoch + 1 == epoch
+    again = producer.producer_epoch + 1 == epoch and transaction.last_producer_epoch + 1 == epoch
     if transaction.is_prepared:
         permitted = again
     elif transaction.state in (TransactionState.ONGOING, TransactionState.EMPTY):

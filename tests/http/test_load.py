@@ -1,0 +1,82 @@
+"""What clients can make a real broker process hold by HTTP is bounded by queued.max.request.bytes."""
+
+from __future__ import annotations
+
+import socket
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.http_client import HttpClient
+from tests.support.server_process import ServerProcess
+
+MIB = 2**20
+BUDGET = 32 * MIB
+SLACK = 32 * MIB  # the interpreter's own growth, allocator, sockets, what speaks HTTP
+STORED = 12 * MIB
+LARGE = "/topics/t/partitions/0/fetch?offset=0&maxRecords=10000&maxBytes=12582912"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    arguments = ("--data", str(tmp_path), "--http-port", "0", "--set", f"queued.max.request.bytes={BUDGET}")
+    with ServerProcess(*arguments) as server:
+        with HttpClient(server.url) as http:
+            assert http.post("/topics", {"name": "t", "partitions": 1}).status == 201
+            value = b64encode(bytes(64 * 1024)).decode()
+            for _ in range(STORED // MIB):
+                body = {"records": [{"valueBase64": value}] * 16}
+                assert http.post("/topics/t/messages", body).status == 200
+        yield server
+
+
+def connect(server: ServerProcess) -> socket.socket:
+    parts = urlsplit(server.url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=60)
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def serves_others(server: ServerProcess) -> bool:
+    with HttpClient(server.url) as http:
+        return http.ask("POST", "/topics/t/partitions/0", b"small").status == 200
+
+
+def take_answer(connection: socket.socket) -> int:
+    """Its status; the body is dropped."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += _received(connection)
+    head, _, body = data.partition(b"\r\n\r\n")
+    (length,) = (line for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
+    left = int(length.split()[1]) - len(body)
+    while left > 0:
+        left -= len(_received(connection))
+    assert not left, "answers came together"
+    return int(head[9:12])
+
+
+def _received(connection: socket.socket) -> bytes:
+    data = connection.recv(MIB)
+    assert data, "the broker hung up"
+    return data
+
+
+def test_two_hundred_readers_that_take_nothing_of_large_answers(server: ServerProcess) -> None:
+    before = server.memory_bytes()
+    with ExitStack() as stack:
+        readers = [stack.enter_context(connect(server)) for _ in range(200)]
+        for reader in readers:
+            reader.sendall(get(LARGE))
+        for _ in range(20):
+            assert serves_others(server)
+            assert server.memory_bytes() - before < BUDGET + SLACK
+        for reader in readers[:5]:  # whoever reads is served
+            assert take_answer(reader) == 200
+        assert server.memory_bytes() - before < BUDGET + SLACK

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.timed_cluster import TimedCluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[TimedCluster]:
+    cluster = TimedCluster()
+    cluster.create("t", 2)
+    cluster.create("u")
+    yield cluster
+    cluster.broker.close()

@@ -142,7 +142,7 @@ def holding(budget: Budget, size: int, steps: Steps[T]) -> Steps[T]:
         yield from wait(begun)
         return (yield from steps)
     finally:
-        if begun.done:
+        if begun.succeeded:
             budget.end_work(size)
         else:
             begun.abandon()

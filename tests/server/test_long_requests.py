@@ -205,6 +205,18 @@ def test_bytes_of_steps_that_nobody_waits_for_are_given_back(
     assert not budget.contended
 
 
+def test_bytes_that_steps_waited_for_in_vain_are_not_given_back(long: LongRequests, turns: Turns) -> None:
+    budget = Budget(100)
+    budget.take(60)
+    steps = holding(budget, 50, counting(50))
+    waited_for = next(steps)
+    assert waited_for is not None
+    waited_for.abandon()  # by whoever waits for the steps, before it closes them
+    steps.close()
+    assert budget.used == 60
+    assert not budget.contended
+
+
 def test_at_once_or_not_at_all() -> None:
     assert at_once(counting(3)) == 3
     assert at_once(counting(100)) is None

@@ -292,7 +292,7 @@ def test_a_stream_that_waits_goes_on_when_the_quota_is_gone(patient: ServerProce
 
 
 def test_time_on_the_event_loop_is_a_quota(patient: ServerProcess) -> None:
-    give(patient, ANONYMOUS, request_percentage=0.0001)  # 1 µs in a second: each request takes many times that
+    give(patient, ANONYMOUS, request_percentage=0.0001)  # 1 µs in a second: a request takes many times that
     began = time.monotonic()
     with HttpClient(patient.url) as http:
         for _ in range(5):

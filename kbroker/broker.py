@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.observability.exposition import Exposition
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -184,6 +185,13 @@ class Broker:
         from kbroker.operations.consumers.registry import Consumers
 
         return Consumers(self)
+
+    @cached_property
+    def exposition(self) -> Exposition:
+        """The metrics, for who asks for them."""
+        from kbroker.observability.exposition import Exposition
+
+        return Exposition(self)
 
     # quotas
 

@@ -24,6 +24,7 @@ from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
 from kbroker.requests.resources import Resources
+from kbroker.requests.traffic import Traffic
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
 from kbroker.topics.creation import CheckedTopic
@@ -84,6 +85,7 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
+        self.traffic = Traffic(settings["kbroker.slow.request.ms"], clock)
         self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()

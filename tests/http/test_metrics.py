@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as parse_prometheus
 
 from kbroker.observability.families import COUNTER
 from kbroker.observability.table import families
@@ -16,11 +14,9 @@ from kbroker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.support.http_client import HttpClient
+from tests.support.metrics import OPENMETRICS, scrape
 from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess
-
-OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 @pytest.fixture(scope="module")
@@ -33,23 +29,6 @@ def server() -> Iterator[ServerProcess]:
 def http(server: ServerProcess) -> Iterator[HttpClient]:
     with HttpClient(server.url) as client:
         yield client
-
-
-def samples(http: HttpClient, *, openmetrics: bool = False) -> Samples:
-    answer = http.get("/metrics", Accept=OPENMETRICS if openmetrics else "text/plain")
-    assert answer.status == 200, answer
-    parse = parse_openmetrics if openmetrics else parse_prometheus
-    found: Samples = {}
-    for family in parse(answer.body.decode()):
-        for sample in family.samples:
-            key = sample.name, frozenset(sample.labels.items())
-            assert key not in found, f"{key} is there twice"
-            found[key] = sample.value
-    return found
-
-
-def of(found: Samples, name: str, **labels: str) -> float:
-    return found[name, frozenset(labels.items())]
 
 
 @pytest.mark.parametrize("openmetrics", [False, True])
@@ -66,13 +45,13 @@ def test_it_tells_topics_partitions_and_groups_as_kafka_exporter_does(
             group_id=group, topics=[OffsetCommitRequestTopic(topic, partitions=[commit])]
         )
         client.ask(asked, 8)
-    found = samples(http, openmetrics=openmetrics)
-    assert of(found, "kafka_brokers") == 1
-    assert of(found, "kafka_topic_partitions", topic=topic) == 2
+    found = scrape(http, openmetrics=openmetrics)
+    assert found.of("kafka_brokers") == 1
+    assert found.of("kafka_topic_partitions", topic=topic) == 2
     at = {"topic": topic, "partition": "1"}
-    assert of(found, "kafka_topic_partition_current_offset", **at) == 3
-    assert of(found, "kafka_topic_partition_current_offset", topic=topic, partition="0") == 0
-    assert of(found, "kafka_topic_partition_oldest_offset", **at) == 0
+    assert found.of("kafka_topic_partition_current_offset", **at) == 3
+    assert found.of("kafka_topic_partition_current_offset", topic=topic, partition="0") == 0
+    assert found.of("kafka_topic_partition_oldest_offset", **at) == 0
     for name, expected in (
         ("leader", 1),
         ("replicas", 1),
@@ -80,12 +59,12 @@ def test_it_tells_topics_partitions_and_groups_as_kafka_exporter_does(
         ("leader_is_preferred", 1),
         ("under_replicated_partition", 0),
     ):
-        assert of(found, f"kafka_topic_partition_{name}", **at) == expected
-    assert of(found, "kafka_consumergroup_current_offset", consumergroup=group, **at) == 1
-    assert of(found, "kafka_consumergroup_lag", consumergroup=group, **at) == 2
-    assert of(found, "kafka_consumergroup_lag_sum", consumergroup=group, topic=topic) == 2
-    assert of(found, "kafka_consumergroup_current_offset_sum", consumergroup=group, topic=topic) == 1
-    assert of(found, "kafka_consumergroup_members", consumergroup=group) == 0
+        assert found.of(f"kafka_topic_partition_{name}", **at) == expected
+    assert found.of("kafka_consumergroup_current_offset", consumergroup=group, **at) == 1
+    assert found.of("kafka_consumergroup_lag", consumergroup=group, **at) == 2
+    assert found.of("kafka_consumergroup_lag_sum", consumergroup=group, topic=topic) == 2
+    assert found.of("kafka_consumergroup_current_offset_sum", consumergroup=group, topic=topic) == 1
+    assert found.of("kafka_consumergroup_members", consumergroup=group) == 0
 
 
 def test_every_family_has_its_name_once_and_counters_end_in_total() -> None:
@@ -108,18 +87,17 @@ def test_openmetrics_is_for_who_asks_for_it(http: HttpClient) -> None:
 
 def test_a_topic_that_grows_or_goes_is_seen(server: ServerProcess, http: HttpClient) -> None:
     assert http.post("/topics", {"name": "grows", "partitions": 1}).status == 201
-    assert of(samples(http), "kafka_topic_partition_current_offset", topic="grows", partition="0") == 0
+    assert scrape(http).of("kafka_topic_partition_current_offset", topic="grows", partition="0") == 0
     assert http.post("/topics/grows/partitions", {"partitions": 2}).status in (200, 201)
-    assert of(samples(http), "kafka_topic_partition_current_offset", topic="grows", partition="1") == 0
+    assert scrape(http).of("kafka_topic_partition_current_offset", topic="grows", partition="1") == 0
     assert http.ask("DELETE", "/topics/grows").status in (200, 204)
-    assert not [labels for _, labels in samples(http) if ("topic", "grows") in labels]
+    assert not [labels for _, labels in scrape(http).found if ("topic", "grows") in labels]
 
 
 def test_series_beyond_the_setting_are_left_out_and_counted() -> None:
     bounded = ("--set", "kbroker.metrics.max.series=3")
     with ServerProcess("--in-memory", "--http-port", "0", *bounded) as server, HttpClient(server.url) as http:
         http.post("/topics", {"name": "many", "partitions": 10})
-        found = samples(http)
-        told = [1 for name, _ in found if name == "kafka_topic_partition_current_offset"]
-        assert len(told) == 3
-        assert of(found, "kbroker_metrics_left_out", metric="kafka_topic_partition_current_offset") == 7
+        found = scrape(http)
+        assert len(found.labels("kafka_topic_partition_current_offset")) == 3
+        assert found.of("kbroker_metrics_left_out", metric="kafka_topic_partition_current_offset") == 7

@@ -31,6 +31,7 @@ class Exposition:
         self.broker = broker
         self.left_out: dict[str, int] = {}
         """Series that the last scrape left out, by the name of their family."""
+        self.scrapes = 0
         self._prefixes: dict[str, Prefixes] = {}
         self._kept: dict[object, object] = {}
 
@@ -95,6 +96,7 @@ class Scrape:
 
 def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[str]:
     exposition.left_out.clear()
+    exposition.scrapes += 1
     for family in families():
         head = _head(family, openmetrics)
         for piece in family.write(exposition, family):

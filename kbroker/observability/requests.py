@@ -17,12 +17,13 @@ from kbroker.observability.families import (
     values,
 )
 from kbroker.protocol.errors import ErrorCode
-from kbroker.requests.traffic import BOUNDS
+from kbroker.times import BOUNDS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.observability.exposition import Exposition
-    from kbroker.requests.traffic import ApiTraffic, Times
+    from kbroker.requests.traffic import ApiTraffic
+    from kbroker.times import Times
 
 _ERROR_NAMES = {int(code): code.name for code in ErrorCode}
 _UPPER_BOUNDS = (*map(text_of, BOUNDS), "+Inf")

@@ -9,6 +9,7 @@ from kbroker.observability.families import Family
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("kafka_exporter", "Topics and consumer groups, by the names of kafka_exporter"),
+    ("kafka_broker", "The broker, by the names of Strimzi's dashboards"),
     ("requests", "Requests of Kafka's protocol"),
     ("own", "What is kbroker's own"),
     ("process", "The process"),

@@ -14,49 +14,13 @@ from typing import Final
 
 from kbroker.requests.apis import APIS, BY_KEY
 from kbroker.requests.gate import head_of
+from kbroker.times import BOUNDS, Times
 
 logger = logging.getLogger("kbroker.slow")
 
-BOUNDS: Final = (
-    0.0001,
-    0.00025,
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-)
-"""Of the buckets of times, in seconds: a fetch of what is there takes 0.1 ms, a fsync ten."""
 HEAD_BYTES: Final = 80
 """Of a request, kept while it waits: enough to name it and its client."""
 _MOST_LINES, _PER_MS = 10, 10_000  # of slow requests in the log
-
-
-class Times:
-    """How long something took, again and again."""
-
-    __slots__ = ("buckets", "seconds")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BOUNDS) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float, count: int = 1) -> None:
-        self.buckets[bisect_left(BOUNDS, seconds)] += count
-        self.seconds += seconds * count
-
-    @property
-    def count(self) -> int:
-        return sum(self.buckets)
 
 
 class ApiTraffic(Times):
@@ -84,6 +48,18 @@ class ApiTraffic(Times):
         self.sent_bytes += sent_bytes
 
 
+class ListenerTraffic:
+    """Connections of one listener."""
+
+    __slots__ = ("came", "refused", "went")
+
+    def __init__(self) -> None:
+        self.came = 0
+        self.went = 0
+        self.refused = 0
+        """Of those that came: closed at once, for there were too many."""
+
+
 class Traffic:
     def __init__(self, slow_ms: int, clock: Callable[[], int]) -> None:
         """``slow_ms``: requests that take longer are logged; -1: none is."""
@@ -92,6 +68,7 @@ class Traffic:
         """By the low byte of the API key, which no two APIs share."""
         for api in APIS:
             self.by_key[api.key] = ApiTraffic()
+        self.listeners: dict[str, ListenerTraffic] = defaultdict(ListenerTraffic)
         self.malformed = 0
         """Frames that could not be answered."""
         self.slow_seconds = slow_ms / 1000 if slow_ms >= 0 else float("inf")

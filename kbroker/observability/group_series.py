@@ -36,6 +36,10 @@ class GroupLabels:
     def of(self, group_id: str) -> dict[TopicPartition, str]:
         return self._by_group.setdefault(group_id, {})
 
+    def add(self, group_id: str, at: TopicPartition) -> str:
+        text = self.of(group_id)[at] = labels_text(LABELS, (group_id, at.topic, str(at.partition)))
+        return text
+
     def keep(self, group_ids: set[str]) -> None:
         """Forget all other groups."""
         if len(self._by_group) > len(group_ids):
@@ -65,9 +69,7 @@ def by_group_partition(name: str, doc: str, read: Of) -> Family:
                 number = read(broker, group_id, at, offset)
                 if number is None:
                     continue
-                labels = texts.get(at)
-                if labels is None:
-                    labels = texts[at] = labels_text(LABELS, (group_id, at.topic, str(at.partition)))
+                labels = texts.get(at) or kept.add(group_id, at)
                 yield f"{name}{labels} {text_of(number)}\n"
         kept.keep(seen)
 

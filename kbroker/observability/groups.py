@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from kbroker.observability.families import (
@@ -12,11 +13,10 @@ from kbroker.observability.families import (
     Family,
     Number,
     Piece,
-    text_of,
     value,
     values,
 )
-from kbroker.observability.group_series import LABELS, GroupLabels, committed, groups_of
+from kbroker.observability.group_series import LABELS, Chunk, GroupLayout, groups_of
 from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError
 from kbroker.storage.errors import StorageError
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.observability.exposition import Exposition
 
-_PIECE = 64  # series
-
 
 class NextRecords:
     """The timestamps of the records that groups read next, kept by offset."""
@@ -37,32 +35,33 @@ class NextRecords:
         self._broker = broker
         self._known: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
 
-    def seconds_behind(self, group_id: str, at: TopicPartition, offset: int) -> Iterator[Piece | float]:
-        """At last a number, unless there is none to tell; what is to be waited for before."""
-        broker = self._broker
-        topic = broker.topics.get(at.topic)
-        if topic is None:
-            return
-        log = broker.open_logs.get((topic.topic_id, at.partition))
-        if log is None:
-            if offset >= broker.logs.offsets(at.topic, at.partition)[1]:
-                yield 0.0
-                return
-            log = broker.log(topic, at.partition)
+    def seconds_behind(self, chunk: Chunk) -> Iterator[Pending[int] | list[float]]:
+        """At last a list of them; what is to be waited for before. NaN: a log cannot be read."""
+        known = self._known.setdefault(chunk.group_id, {})
+        now_ms = self._broker.clock()
+        found = []
+        for at, offset, lag in zip(chunk.at, chunk.offsets, chunk.lags, strict=True):
+            if lag <= 0:
+                found.append(nan if lag else 0.0)
+                continue
+            next_record = known.get(at)
+            if next_record is None or next_record[0] != offset:
+                try:
+                    timestamp = self._timestamp(at, offset)
+                    if isinstance(timestamp, Pending):
+                        yield timestamp
+                        timestamp = timestamp.result()
+                except (ApiError, OSError, StorageError):
+                    timestamp = -1
+                next_record = known[at] = offset, timestamp
+            timestamp = next_record[1]
+            found.append(max(now_ms - timestamp, 0) / 1000 if timestamp >= 0 else nan)
+        yield found
+
+    def _timestamp(self, at: TopicPartition, offset: int) -> int | Pending[int]:
+        log = self._broker.find_log(at.topic, at.partition)
         offset = max(offset, log.log_start_offset)
-        if offset >= log.high_watermark:
-            yield 0.0
-            return
-        known = self._known.setdefault(group_id, {})
-        found = known.get(at)
-        if found is None or found[0] != offset:
-            timestamp = log.timestamp_of(offset)
-            if isinstance(timestamp, Pending):
-                yield timestamp
-                timestamp = timestamp.result()
-            found = known[at] = offset, timestamp
-        if found[1] >= 0:
-            yield max(broker.clock() - found[1], 0) / 1000
+        return log.timestamp_of(offset) if offset < log.high_watermark else self._broker.clock()
 
     def keep(self, group_ids: set[str]) -> None:
         if len(self._known) > len(group_ids):
@@ -70,35 +69,16 @@ class NextRecords:
 
 
 def _lag_seconds(exposition: Exposition, family: Family) -> Iterator[Piece]:
-    next_records, labels = exposition.kept(NextRecords), exposition.kept(GroupLabels)
-    seen: set[str] = set()
-    lines: list[str] = []
-    written = left_out = 0
-    for group_id, offsets in committed(exposition.broker):
-        seen.add(group_id)
-        of_group = labels.of(group_id)
-        for at, offset in offsets:
-            if written >= exposition.most:
-                left_out += 1
-                continue
-            try:
-                for found in next_records.seconds_behind(group_id, at, offset.offset):
-                    if not isinstance(found, float):
-                        yield found
-                        continue
-                    text = of_group.get(at) or labels.add(group_id, at)
-                    lines.append(f"{family.name}{text} {text_of(found)}\n")
-                    written += 1
-            except (ApiError, OSError, StorageError):
-                continue  # of a partition that cannot be read there is nothing to tell
-            if len(lines) >= _PIECE:
-                yield "".join(lines)
-                lines.clear()
+    layout, next_records = exposition.kept(GroupLayout), exposition.kept(NextRecords)
+    yield from layout.read(exposition)
+    for chunk in layout.chunks:
+        for found in next_records.seconds_behind(chunk):
+            if isinstance(found, Pending):
+                yield found
             else:
-                yield ""
-    next_records.keep(seen)
-    exposition.leave_out(family, left_out)
-    yield "".join(lines)
+                yield chunk.text(family.name, ["NaN" if isnan(each) else each for each in found])
+    next_records.keep({chunk.group_id for chunk in layout.chunks})
+    exposition.leave_out(family, layout.left_out)
 
 
 def _by_state(broker: Broker) -> Iterator[tuple[tuple[str, ...], Number]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
@@ -101,3 +102,14 @@ def test_series_beyond_the_setting_are_left_out_and_counted() -> None:
         found = scrape(http)
         assert len(found.labels("kafka_topic_partition_current_offset")) == 3
         assert found.of("kbroker_metrics_left_out", metric="kafka_topic_partition_current_offset") == 7
+
+
+def test_it_is_compressed_for_who_takes_that(http: HttpClient) -> None:
+    answer = http.get("/metrics", Accept_Encoding="gzip, deflate")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in answer.headers["vary"]
+    assert b"kafka_brokers 1\n" in gzip.decompress(answer.body)
+    for plain in ("identity", "gzip;q=0", ""):
+        answer = http.get("/metrics", Accept_Encoding=plain)
+        assert "content-encoding" not in answer.headers
+        assert b"kafka_brokers 1\n" in answer.body

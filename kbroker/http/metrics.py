@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PROMETHEUS: Final = "text/plain"
 _OPENMETRICS: Final = "application/openmetrics-text"
+_SENT_BYTES: Final = 64 * 1024  # at a time: compressed parts are small
 _PARAMETERS: Final = {
     _PROMETHEUS: "version=0.0.4; charset=utf-8",
     _OPENMETRICS: "version=1.0.0; charset=utf-8",
@@ -45,10 +46,12 @@ def _takes_gzip(request: HttpRequest) -> bool:
 
 
 async def _parts(broker: Broker, scrape: Scrape) -> AsyncGenerator[bytes]:
+    made = bytearray()
     while not scrape.ended:
-        part = await settled(broker.long_requests.run_in_turn(scrape.part()))
-        if part:
-            yield part
+        made += await settled(broker.long_requests.run_in_turn(scrape.part()))
+        if len(made) >= _SENT_BYTES or scrape.ended:
+            yield bytes(made)
+            made.clear()
 
 
 ENDPOINTS = (

@@ -104,8 +104,9 @@ SERVER_CONFIGS = (
         "Most transactions open at a time for clients that do not speak Kafka's protocol.",
         _FROM_1, Update.CLUSTER_WIDE),
     honoured("kbroker.http.max.throttle.ms", INT, 5000,
-        "How long an HTTP request of a client above its quota may be held back; what would wait longer is "
-        "answered with status 429.", _FROM_0, Update.CLUSTER_WIDE),
+        "How long an HTTP request of a client above its quota may be held back, and a body for which "
+        "queued.max.request.bytes has no room; what would wait longer is answered with status 429, or 503.",
+        _FROM_0, Update.CLUSTER_WIDE),
     honoured("kbroker.http.port", STRING, None,
         "Port of the HTTP API; 0 picks a free one, off opens none. "
         "Unset: kbroker serve takes 8080 where it is free, embedded brokers have none.", PortOrOff()),

@@ -18,10 +18,11 @@ from kbroker.http.answers import Response
 from kbroker.http.at_once import in_a_task
 from kbroker.http.authentication import SUBPROTOCOL, authenticated
 from kbroker.http.endpoint import WEBSOCKET, Endpoint
+from kbroker.http.exchange import ClientGone
 from kbroker.http.origins import Origins, Page
 from kbroker.http.problems import MEDIA_TYPE, Problem, problem_of
 from kbroker.http.quotas import HttpQuotas, Timed, retry_after
-from kbroker.http.request import ClientGone, HttpCaller, HttpRequest
+from kbroker.http.request import HttpCaller, HttpRequest
 from kbroker.http.rest_proxy.errors import refusal
 from kbroker.http.routing import Router
 from kbroker.http.table import REST_PROXY_V2_CONSUMERS, REST_PROXY_V2_MEDIA, REST_PROXY_V3, endpoints

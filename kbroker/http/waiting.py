@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kbroker.http.request import ClientGone
+from kbroker.http.exchange import ClientGone
 from kbroker.network.awaiting import settled
 from kbroker.pending import Pending
 

@@ -16,9 +16,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from kbroker.http.answers import encoded
 from kbroker.http.endpoint import BOOLEAN, WEBSOCKET, Endpoint, Parameter
+from kbroker.http.exchange import ClientGone
 from kbroker.http.json_documents import AT_ONCE_BYTES, parsed
 from kbroker.http.problems import Problem, problem_of
-from kbroker.http.request import ClientGone
 from kbroker.http.streams.asked import PARAMETERS, open_stream
 from kbroker.http.streams.commands import Command, Session, Stream, command_of, id_of, result_of, waits
 from kbroker.http.streams.feed import Feed, Message

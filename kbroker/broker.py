@@ -24,6 +24,8 @@ from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
 from kbroker.requests.resources import Resources
+from kbroker.requests.traffic import Traffic
+from kbroker.storage.counts import LogTotals
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
 from kbroker.topics.creation import CheckedTopic
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.observability.exposition import Exposition
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -83,6 +86,7 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
+        self.traffic = Traffic(settings["kbroker.slow.request.ms"], clock)
         self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()
@@ -91,6 +95,7 @@ class Broker:
         cluster_id = stored.facts.get(CLUSTER_ID) or self._make_cluster_id()
         self.cluster = SingleNode(settings, cluster_id, int(stored.facts.get(UNCLEAN_STARTS, "0")))
         self.open_logs: dict[tuple[bytes, int], Log] = {}  # by topic id and partition; of topics that exist
+        self.deleted_logs = LogTotals()  # of those that were open once
         if not logs.clean_start:
             self._raise_leader_epochs(stored.facts.get(UNCLEAN_STARTS))
         self.features = Features(catalog, stored.facts)
@@ -184,6 +189,13 @@ class Broker:
         from kbroker.operations.consumers.registry import Consumers
 
         return Consumers(self)
+
+    @cached_property
+    def exposition(self) -> Exposition:
+        """The metrics, for who asks for them."""
+        from kbroker.observability.exposition import Exposition
+
+        return Exposition(self)
 
     # quotas
 
@@ -441,7 +453,9 @@ class Broker:
         if not exists:
             self._note_deletion(topic.name)
             for partition in range(topic.partitions):
-                self.open_logs.pop((topic.topic_id, partition), None)
+                log = self.open_logs.pop((topic.topic_id, partition), None)
+                if log is not None:
+                    self.deleted_logs.add_work(log)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
             if "share_states" in self.__dict__:
                 self.share_states.delete_topic(topic.topic_id)

@@ -60,7 +60,7 @@ class Server:
         self._sockets: list[asyncio.Server] = []
         self.addresses: list[tuple[str, str, int]] = []  # listener, host, port
         limits = ConnectionLimits(self._settings, running.worker, running.logs.descriptors)
-        self.connections = Connections(self.budget, limits)
+        self.connections = Connections(self.budget, limits, self.broker.traffic)
         self._protocols: dict[str, Callable[[Listener], Any]] = {
             KAFKA: lambda listener: Connection(self, listener.name),
             HTTP: self._http_connection,

@@ -18,6 +18,7 @@ from kbroker.storage.compaction.compactor import Compactor
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.compaction.runner import ProcessRunner, Runner
 from kbroker.storage.config import MAX_LONG, DirectoryConfig, LogConfig
+from kbroker.storage.counts import DirectoryCounts
 from kbroker.storage.directory_marks import check_meta_properties, leave_clean_mark, take_clean_mark
 from kbroker.storage.durability.checkpointer import Checkpointer
 from kbroker.storage.durability.flusher import Flusher
@@ -74,7 +75,8 @@ class LogDirectory:
         self._settings = settings
         self._now_ms = now_ms
         self._handle = files.open_directory(path)
-        self._flusher = Flusher(files, worker, self._handle)
+        self.counts = DirectoryCounts()
+        self._flusher = Flusher(files, worker, self._handle, self.counts.syncs)
         self._removal = Removal(files, worker)
         self._logs: dict[Key, PartitionLog] = {}
         self._checkpointer = Checkpointer(
@@ -93,6 +95,7 @@ class LogDirectory:
             self._flusher,
             settings,
             fsync,
+            self.counts,
             lambda paths, delay_ms: self._removal.add(paths, self._now_ms + delay_ms),
             self._checkpointer.log_start_moved,
         )
@@ -496,12 +499,23 @@ class LogDirectory:
 
     def sizes(self) -> Iterator[PartitionSize]:
         for key in self._partitions:
-            if key not in self._closed_sizes:
-                files = self._files.sizes(self._path_of(key)).items()
-                self._closed_sizes[key] = sum(size for name, size in files if name.endswith(names.LOG))
-            yield PartitionSize(*key, self._closed_sizes[key])
+            yield PartitionSize(*key, self._closed_size(key))
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
+
+    def size_of(self, topic: str, partition: int) -> int:
+        key = (topic, partition)
+        log = self._logs.get(key)
+        if log is not None:
+            return log.size_bytes
+        return self._closed_size(key) if key in self._partitions else 0
+
+    def _closed_size(self, key: Key) -> int:
+        size = self._closed_sizes.get(key)
+        if size is None:
+            files = self._files.sizes(self._path_of(key)).items()
+            size = self._closed_sizes[key] = sum(size for name, size in files if name.endswith(names.LOG))
+        return size
 
     @property
     def descriptors(self) -> int:

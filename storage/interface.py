@@ -17,6 +17,8 @@ from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from kbroker.storage.compaction.jobs import CompactionStats
+    from kbroker.storage.counts import DirectoryCounts, LogCounts
     from kbroker.storage.segments.file_range import FileRange
 
 Buffer = bytes | bytearray | memoryview
@@ -125,6 +127,10 @@ class Log(Protocol):
     def last_stable_offset(self) -> int: ...
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def segment_count(self) -> int: ...
+    @property
+    def counts(self) -> LogCounts: ...
     @property
     def shows_at_once(self) -> bool:
         """Whether what is appended lies below the high watermark when the append returns."""
@@ -329,6 +335,17 @@ class Directory(Protocol):
         ...
 
     def sizes(self) -> Iterator[PartitionSize]: ...
+
+    def size_of(self, topic: str, partition: int) -> int:
+        """Of one partition; 0: nothing there."""
+        ...
+
+    @property
+    def counts(self) -> DirectoryCounts: ...
+    @property
+    def compaction(self) -> CompactionStats:
+        """What was compacted since the start."""
+        ...
 
     @property
     def descriptors(self) -> int:

@@ -13,6 +13,7 @@ from kbroker.protocol.records import iter_records, read_header
 from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.counts import DirectoryCounts
 from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
 from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset, WantedRead
 from kbroker.storage.partition.abstract_log import AbstractLog
@@ -98,6 +99,7 @@ class MemoryLog(AbstractLog[MemorySegment]):
     def replace_segments(self, old: list[MemorySegment], new: list[MemorySegment]) -> None:
         """Put compacted segments in the place of the first ones of the log."""
         self._segments[: len(old)] = new
+        self.counts.gone_bytes += sum(each.size_bytes for each in old) - sum(each.size_bytes for each in new)
 
     def read(
         self,
@@ -181,6 +183,7 @@ class MemoryDirectory:
         self._next_producer_look_ms = now_ms
         self._next_compaction_ms = now_ms + self._settings.cleaner_backoff_ms
         self.compaction = CompactionStats()
+        self.counts = DirectoryCounts()
 
     def log(
         self, topic_id: bytes, topic: str, partition: int, config: LogConfig, leader_epoch: int
@@ -223,6 +226,10 @@ class MemoryDirectory:
     def sizes(self) -> Iterator[PartitionSize]:
         for (topic, partition), log in self._logs.items():
             yield PartitionSize(topic, partition, log.size_bytes)
+
+    def size_of(self, topic: str, partition: int) -> int:
+        log = self._logs.get((topic, partition))
+        return 0 if log is None else log.size_bytes
 
     def hold_appends(self, reason: StorageError | None) -> None:
         for log in self._logs.values():

@@ -123,6 +123,12 @@ SERVER_CONFIGS = (
     honoured("kbroker.log.level", STRING, "INFO",
         "Level of the broker's own log at the start.",
         OneOf("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")),
+    honoured("kbroker.metrics.max.series", INT, 20_000,
+        "Most series of one metric by topic, partition, group or client. Others are left out, and "
+        "kbroker_metrics_left_out tells how many.", _FROM_0, Update.CLUSTER_WIDE),
+    honoured("kbroker.slow.request.ms", INT, 1000,
+        "Requests that take longer are logged, with where the time went; -1: none is. The time that a long "
+        "poll waits for others does not count.", Range(-1)),
     honoured("kbroker.telemetry.directory", STRING, None,
         "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
     honoured("kbroker.validate.records", BOOLEAN, Field(LogConfig, "validate_records"),

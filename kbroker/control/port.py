@@ -99,6 +99,7 @@ class ControlConnection(asyncio.Protocol):
     """One test at the control port: its lines are obeyed one after the other."""
 
     protocol = CONTROL
+    listener = "CONTROL"
     limited = False  # a test must reach a broker that is full
     progress = None
     authenticated = True

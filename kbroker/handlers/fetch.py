@@ -129,6 +129,9 @@ def _response(
         data = _partition(broker, read, context, committed)
         asked, session = read.asked, fetch.session
         size_bytes = 0 if read.slice is None else read.slice.size_bytes
+        if size_bytes and read.log is not None:
+            read.log.counts.fetches += 1
+            read.log.counts.fetched_bytes += size_bytes
         if session is not None:
             news = asked.is_news(size_bytes, data.high_watermark, data.log_start_offset, data.error_code)
             if size_bytes:

@@ -29,6 +29,7 @@ from kbroker.config.listeners import KAFKA
 from kbroker.network.outgoing import Outgoing
 from kbroker.requests.answers import BadRequest, Buffers, Deferred
 from kbroker.requests.session import Session
+from kbroker.requests.traffic import HEAD_BYTES
 from kbroker.security.principal import ANONYMOUS, Principal
 from kbroker.storage.segments.file_range import FileRange
 
@@ -51,6 +52,7 @@ _TURN_SECONDS = 0.005  # for the requests of one connection that came together
 _MAX_OVERLAPPING = 64  # Produce requests of one connection that may wait for their fsync at the same time
 _FLUSH_BYTES = 64 * 1024  # answers are collected up to here while there are requests at hand
 _SIZE = struct.Struct(">i")
+_API_KEY = 5  # where its low byte stands, behind the length
 
 
 class Host(Protocol):
@@ -67,14 +69,30 @@ class Host(Protocol):
     def soon(self, callback: Callable[[], None]) -> None: ...
 
 
+class _Timed:
+    """A request that waits for its answer: what it is, and when what happened to it."""
+
+    __slots__ = ("came", "executed", "head", "long_poll", "settled", "size", "started")
+
+    def __init__(self, frame: memoryview, came: float, started: float) -> None:
+        self.head = bytes(frame[:HEAD_BYTES])
+        self.size = len(frame)
+        self.came = came
+        self.started = started
+        self.executed = perf_counter()
+        self.settled = 0.0
+        self.long_poll = False
+
+
 class _Slot:
     """The place of one response in the order of responses."""
 
-    __slots__ = ("deferred", "frame")
+    __slots__ = ("deferred", "frame", "timed")
 
-    def __init__(self, deferred: Deferred | None, frame: Buffers | None) -> None:
+    def __init__(self, deferred: Deferred | None, frame: Buffers | None, timed: _Timed | None = None) -> None:
         self.deferred = deferred
         self.frame = frame
+        self.timed = timed
 
     @property
     def waits_for_others(self) -> bool:
@@ -111,6 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reserved_write",
         "_session",
         "_slots",
+        "_traffic",
         "_transport",
         "_unmute",
         "_unreserve",
@@ -131,6 +150,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
         self._session: Session = None  # type: ignore[assignment]  # as well
+        self._traffic = host.requests.broker.traffic
         self._prefix = b""  # the start of an unfinished small frame
         self._frame: memoryview | None = None  # an unfinished large frame, as far as there is room for it
         self._frame_buffer: bytearray | None = None
@@ -224,7 +244,8 @@ class Connection(asyncio.BufferedProtocol):
             frame, self._frame = self._frame, None
             if self._ready:
                 self._receiving = True
-                self._execute(frame)
+                now = perf_counter()
+                self._execute(frame, now, now)
                 self._receiving = False
                 self._release_read()
                 self._flush()
@@ -363,7 +384,8 @@ class Connection(asyncio.BufferedProtocol):
     def _receive(self, view: memoryview) -> None:
         """Execute the whole frames in ``view``; keep what is left."""
         self._receiving = True
-        turn_ends = perf_counter() + _TURN_SECONDS
+        came = now = perf_counter()
+        turn_ends = came + _TURN_SECONDS
         position, end = 0, len(view)
         size = -1
         while end - position >= 4:
@@ -374,14 +396,16 @@ class Connection(asyncio.BufferedProtocol):
             behind = end - position - 4 - size
             if behind < 0 or not self._ready:
                 break
-            taken = self._execute_run(view[position:]) if behind else 0
-            if not taken:
+            taken = self._execute_run(view[position:], came) if behind else 0
+            if taken:
+                now = perf_counter()
+            else:
                 taken = 4 + size
-                self._execute(view[position + 4 : position + taken])
+                now = self._execute(view[position + 4 : position + taken], came, now)
             position += taken
             if self._closed:
                 break
-            if end - position >= 4 and perf_counter() > turn_ends:
+            if end - position >= 4 and now > turn_ends:
                 self._yielded = True
                 self._host.soon(self._next_turn)
                 break
@@ -490,22 +514,36 @@ class Connection(asyncio.BufferedProtocol):
 
     # executing
 
-    def _execute(self, frame: memoryview) -> None:
+    def _execute(self, frame: memoryview, came: float, started: float) -> float:
+        """``came``: when its last byte did. Returns when it ended."""
         try:
             answer = self._session.execute(frame, self.last_active)
         except BadRequest as refusal:
+            self._traffic.malformed += 1
             self._refuse(str(refusal), refusal)
+            return started
         except Exception:
             self._unanswerable()
+            return started
+        if type(answer) is not list:
+            deferred = cast("Deferred", answer)
+            timed = _Timed(frame, came, started)
+            self._await(deferred, timed)
+            return timed.executed
+        if self._slots:
+            self._slots.append(_Slot(None, answer))
+            sent = sum(map(len, answer))
         else:
-            if type(answer) is not list:
-                self._await(cast("Deferred", answer))
-            elif self._slots:
-                self._slots.append(_Slot(None, answer))
-            else:
-                self._send(answer)
+            sent = self._send(answer)
+        now = perf_counter()
+        if len(frame) > 1:  # what comes before a login may be shorter
+            traffic = self._traffic
+            traffic.by_key[frame[1]].answered(now - came, len(frame), sent)
+            if now - came > traffic.slow_seconds:
+                traffic.tell_slow(frame, self.peer_host, started - came, now - started, 0, 0)
+        return now
 
-    def _execute_run(self, view: memoryview) -> int:
+    def _execute_run(self, view: memoryview, came: float) -> int:
         """Execute the first requests together if they allow it; how many bytes they had."""
         if self._slots or len(view) > self._session.max_request_bytes:
             return 0
@@ -517,14 +555,17 @@ class Connection(asyncio.BufferedProtocol):
         if run.requests:
             self._out.append(run.answers)
             self._out_bytes += len(run.answers)
+            self._traffic.by_key[view[_API_KEY]].answered_together(
+                run.requests, perf_counter() - came, run.size_bytes, len(run.answers)
+            )
         return run.size_bytes
 
     def _unanswerable(self) -> None:
         logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
         self.close()
 
-    def _await(self, deferred: Deferred) -> None:
-        slot = _Slot(deferred, None)
+    def _await(self, deferred: Deferred, timed: _Timed) -> None:
+        slot = _Slot(deferred, None, timed)
         self._slots.append(slot)
         if not deferred.may_overlap:
             self._blocking = slot
@@ -533,6 +574,10 @@ class Connection(asyncio.BufferedProtocol):
     def _settled(self, slot: _Slot, deferred: Deferred) -> None:
         if self._closed:
             return
+        timed = slot.timed
+        if timed is not None and not timed.settled:
+            timed.settled = perf_counter()
+            timed.long_poll = deferred.waits_for_others
         try:
             framed = deferred.framed()
         except BadRequest as refusal:
@@ -546,12 +591,32 @@ class Connection(asyncio.BufferedProtocol):
             framed.answer.then(lambda _: self._settled(slot, framed))
             return
         slot.frame = framed
+        if timed is not None:
+            self._answered(timed, framed)
         if self._blocking is slot:
             self._blocking = None
         while self._slots and self._slots[0].frame is not None:
             self._send(self._slots.popleft().frame or [])
         if not self._receiving:
             self._advance()
+
+    def _answered(self, timed: _Timed, answer: Buffers) -> None:
+        """A request that had to wait."""
+        now = perf_counter()
+        waited = 0.0 if timed.long_poll else timed.settled - timed.executed
+        seconds = timed.executed - timed.came + waited + now - timed.settled
+        traffic = self._traffic
+        if timed.size > 1:
+            traffic.by_key[timed.head[1]].answered(seconds, timed.size, sum(map(len, answer)))
+        if seconds > traffic.slow_seconds:
+            traffic.tell_slow(
+                timed.head,
+                self.peer_host,
+                timed.started - timed.came,
+                timed.executed - timed.started,
+                waited,
+                now - timed.settled,
+            )
 
     def _advance(self) -> None:
         """Something is done: answer, and go on with what had to wait."""
@@ -567,12 +632,14 @@ class Connection(asyncio.BufferedProtocol):
 
     # answering
 
-    def _send(self, frame: Buffers) -> None:
-        """Small answers to requests that came together leave together."""
+    def _send(self, frame: Buffers) -> int:
+        """Small answers to requests that came together leave together. Returns how many bytes it has."""
+        size = sum(map(len, frame))
         self._out += frame
-        self._out_bytes += sum(map(len, frame))
+        self._out_bytes += size
         if self._out_bytes >= _FLUSH_BYTES:
             self._flush()
+        return size
 
     def _flush(self) -> None:
         if self._out and not self._closed:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kbroker.network.budget import Budget
     from kbroker.network.connection_limits import ConnectionLimits
     from kbroker.network.strangers import Strangers
+    from kbroker.requests.traffic import Traffic
 
 logger = logging.getLogger("kbroker.connections")
 
@@ -24,6 +25,7 @@ class ClientConnection(Protocol):
     """What a server needs of a connection."""
 
     protocol: str  # of its listener
+    listener: str  # its name
     limited: bool  # counts against max.connections and its kind
     peer_host: str
     last_active: int  # milliseconds
@@ -52,7 +54,8 @@ class ClientConnection(Protocol):
 
 
 class Connections:
-    def __init__(self, budget: Budget, limits: ConnectionLimits) -> None:
+    def __init__(self, budget: Budget, limits: ConnectionLimits, traffic: Traffic) -> None:
+        self._traffic = traffic
         self._open: set[ClientConnection] = set()
         self._limits = limits
         self._stalled_peers = StalledPeers(budget)
@@ -64,6 +67,14 @@ class Connections:
 
     def admit(self, connection: ClientConnection) -> str | None:
         """Take in a connection, or say why not."""
+        refusal = self._admit(connection)
+        traffic = self._traffic.listeners[connection.listener]
+        traffic.came += 1
+        if refusal is not None:
+            traffic.refused += 1
+        return refusal
+
+    def _admit(self, connection: ClientConnection) -> str | None:
         self._open.add(connection)
         if self._strangers is not None and not connection.authenticated:
             self._strangers.add(connection, connection.last_active)
@@ -78,6 +89,7 @@ class Connections:
     def forget(self, connection: ClientConnection) -> None:
         if connection in self._open:
             self._open.discard(connection)
+            self._traffic.listeners[connection.listener].went += 1
             if self._strangers is not None:
                 self._strangers.forget(connection)
             if connection.limited:

@@ -15,6 +15,7 @@ from kbroker.protocol.message import has_lists
 from kbroker.protocol.messages import request_type, response_type
 from kbroker.requests.answers import BadRequest
 from kbroker.requests.apis import BY_KEY
+from kbroker.requests.error_codes import Count, count_of
 from kbroker.requests.traits import Traits
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Endpoint(NamedTuple):
     traits: Traits
     may_be_long: bool  # the answer has lists, which may be long
     lanes: Callable[[Broker], Lanes] | None  # for an API whose requests repeat
+    count_errors: Count | None  # of an answer; None: it has no error codes
 
 
 _endpoints: dict[tuple[int, int], Endpoint] = {}
@@ -70,6 +72,7 @@ def _bind(api_key: int, version: int) -> Endpoint:
         traits=traits,
         may_be_long=not traits.bounded_answer and has_lists(response),
         lanes=getattr(handler, "lanes", None),
+        count_errors=count_of(response),
     )
     _endpoints[api_key, version] = endpoint
     return endpoint

@@ -76,6 +76,7 @@ class LongRequest:
         answer = yield from _outcome(request, self._run(request))
         if answer is None:
             return []
+        request.count_errors(answer, self._broker)
         if endpoint.traits.long_poll and endpoint.traits.bounded_answer:
             return request.frame(answer)
         return (yield from request.frame_in_steps(answer, self._broker))
@@ -84,6 +85,7 @@ class LongRequest:
         """All of it, within what was reserved for it."""
         request = self._request = yield from self._parse()
         answer = yield from _outcome(request, self._run(request))
+        request.count_errors(answer, self._broker)
         return (yield from request.encode_in_steps(answer, largest_answer(self._broker.budget)))
 
     def _run(self, request: Request) -> Any:

@@ -179,7 +179,7 @@ def each_of(
     return found
 
 
-class _Lazy(Sequence[R]):
+class Lazy(Sequence[R]):
     """The function of every item, worked out when it is asked for."""
 
     __slots__ = ("_function", "_items")
@@ -197,7 +197,18 @@ class _Lazy(Sequence[R]):
     def __getitem__(self, index: Any) -> Any:
         return self._function(self._items[index])
 
+    def seen_by(self, look: Callable[[R], None]) -> Lazy[R]:
+        """The same; each entry is shown to ``look`` when it is worked out."""
+        function = self._function
+
+        def shown(item: Any) -> R:
+            entry = function(item)
+            look(entry)
+            return entry
+
+        return Lazy(self._items, shown)
+
 
 def lazily(items: Sequence[T], function: Callable[[T], R]) -> list[R]:
     """For an answer: entries that are made while it is encoded. The function must not raise."""
-    return cast("list[R]", _Lazy(items, function))
+    return cast("list[R]", Lazy(items, function))

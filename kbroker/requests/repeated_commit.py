@@ -86,8 +86,10 @@ class RepeatedCommits:
             committed = self._broker.groups.offsets.commit(commit, now_ms)
             answer = committed.result() if committed.done else None
         except Exception as error:
-            return asked.frame(asked.failed(error))
-        return Deferred(asked, committed, self._broker) if answer is None else asked.frame(answer)
+            return asked.framed(asked.failed(error), self._broker)
+        return (
+            Deferred(asked, committed, self._broker) if answer is None else asked.framed(answer, self._broker)
+        )
 
     def take_run(self, view: memoryview, now_ms: int) -> Run:
         """A consumer waits for the answer to a commit: there are no two that came together."""
@@ -149,16 +151,15 @@ class _RepeatedCommit:
     def may_overlap(self, answer: Pending[Any]) -> bool:
         return False
 
-    def frame(self, answer: CommitErrors | OffsetCommitResponse) -> Buffers:
+    def framed(self, answer: CommitErrors | OffsetCommitResponse, broker: Broker) -> Buffers:
         lane = self._lane
         if not answer:
             return [_LENGTH_AND_CORRELATION.pack(lane.length, self._correlation_id) + lane.answer]
         if isinstance(answer, dict):
             answer = self._to_response(lane.request.body, lane.request.endpoint.version, answer)
-        return lane.request.answering(self._correlation_id).frame(answer)
-
-    def framed(self, answer: CommitErrors | OffsetCommitResponse, broker: Broker) -> Buffers:
-        return self.frame(answer)
+        request = lane.request.answering(self._correlation_id)
+        request.count_errors(answer, broker)
+        return request.frame(answer)
 
     def failed(self, error: BaseException) -> Any:
         return self._lane.request.failed(error)

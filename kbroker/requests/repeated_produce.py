@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kbroker.requests.request import Request
     from kbroker.storage.interface import LocalLog
 
+_PRODUCE = 0
 _FIRST_VERSION = 7  # the first in which every codec may be used; the offsets of an answer stand together
 _FIRST_FLEXIBLE = 9
 _MOST_LANES = 128  # of a connection
@@ -103,13 +104,13 @@ class RepeatedProduces:
         except TakesLong:
             return None
         except Exception as error:
-            return _frame(lane, correlation_id, refused(lane.partition, error, log))
+            return _frame(lane, correlation_id, refused(lane.partition, error, log), self._broker)
         if appended.durable is not None:
             result = appended_at(lane.partition, appended)
             durable = mapped(when_durable(appended.durable, result, log), lambda _: result)
             if isinstance(durable, Pending):
                 return Deferred(_RepeatedProduce(lane, correlation_id), durable, self._broker)
-            return _frame(lane, correlation_id, result)
+            return _frame(lane, correlation_id, result, self._broker)
         return [
             lane.pack(
                 lane.size,
@@ -292,13 +293,15 @@ class _RepeatedProduce:
         return True
 
     def framed(self, answer: PartitionProduceResponse, broker: Broker) -> Buffers:
-        return _frame(self._lane, self._correlation_id, answer)
+        return _frame(self._lane, self._correlation_id, answer, broker)
 
     def failed(self, error: BaseException) -> Never:
         raise error
 
 
-def _frame(lane: _Lane, correlation_id: bytes, result: PartitionProduceResponse) -> Buffers:
+def _frame(lane: _Lane, correlation_id: bytes, result: PartitionProduceResponse, broker: Broker) -> Buffers:
+    if result.error_code:
+        broker.traffic.by_key[_PRODUCE].errors[int(result.error_code)] += 1
     response = ProduceResponse([TopicProduceResponse(lane.name, lane.topic_id, [result])])
     header = correlation_id + b"\0" if lane.flexible_response else correlation_id
     body = encode_bytes(response, lane.version)

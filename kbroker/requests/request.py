@@ -109,9 +109,16 @@ class Request:
 
     def framed(self, answer: Any, broker: Broker) -> Buffers | Pending[Buffers]:
         """The same, now or later: an answer with long lists takes turns with what others want."""
+        self.count_errors(answer, broker)
         if not (self.endpoint.may_be_long or self._in_turns):
             return self.frame(answer)
         return broker.long_requests.run(self.frame_in_steps(answer, broker))
+
+    def count_errors(self, answer: Any, broker: Broker) -> None:
+        """Of an answer that is about to be encoded, once."""
+        count = self.endpoint.count_errors
+        if count is not None:
+            count(answer, broker.traffic.by_key[self.context.api_key].errors)
 
     def frame_in_steps(self, response: Any, broker: Broker) -> Steps[Buffers]:
         """The whole response frame; a large one holds, while it is made, what the largest would take."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.storage.durability.unsynced import Taken
 from kbroker.storage.files import Files, OpenFile
 from kbroker.storage.worker import Worker
+from kbroker.times import Times
 
 if TYPE_CHECKING:
     from kbroker.pending import Pending
@@ -47,7 +49,9 @@ class SyncJob(NamedTuple):
 
 
 class Flusher:
-    def __init__(self, files: Files, worker: Worker, directory: OpenFile) -> None:
+    def __init__(self, files: Files, worker: Worker, directory: OpenFile, times: Times) -> None:
+        """``times``: where it is counted how long syncs take."""
+        self._times = times
         self._files = files
         self._worker = worker
         self._directory = directory
@@ -120,10 +124,15 @@ class Flusher:
     def _run(self, work: Callable[[], None], jobs: list[tuple[PartitionLog, SyncJob]]) -> None:
         self._running.update(log for log, _ in jobs)
 
-        def finished(result: Pending[None]) -> None:
+        def timed() -> float:
+            began = perf_counter()
+            work()
+            return perf_counter() - began
+
+        def finished(result: Pending[float]) -> None:
             self._running.difference_update(log for log, _ in jobs)
             try:
-                result.result()
+                self._times.add(result.result())
             except OSError as error:
                 for log, job in jobs:
                     log.sync_failed(error, job.taken)
@@ -132,4 +141,4 @@ class Flusher:
                     log.synced(job)
             self._start()
 
-        self._worker.run(work).then(finished)
+        self._worker.run(timed).then(finished)

@@ -25,6 +25,7 @@ from kbroker.protocol.records import (
 from kbroker.protocol.records.batch_run import BatchRun, assign_run, read_run
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import LogConfig
+from kbroker.storage.counts import LogCounts
 from kbroker.storage.errors import (
     DiskFull,
     OffsetOutOfRange,
@@ -65,6 +66,7 @@ class AbstractLog(ABC, Generic[S]):
         self.first_dirty_offset: int | None = None  # where the last compaction ended
         self.compacted_offset = 0  # where compaction ever went: below it offsets may be missing
         self.last_compaction: CompactionStats | None = None  # since the log was opened
+        self.counts = LogCounts()
         self._segments: list[S] = []
         self._producers = ProducerStates()
         self._epochs = LeaderEpochs()
@@ -98,6 +100,10 @@ class AbstractLog(ABC, Generic[S]):
     @property
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
 
     @property
     def shows_at_once(self) -> bool:
@@ -180,6 +186,7 @@ class AbstractLog(ABC, Generic[S]):
         except StorageError:
             assign_run(batches, [0] * len(batches), NO_LEADER_EPOCH)  # as the producer sent them
             return None
+        self.counts.appends += len(batches)
         self.log_end_offset = offset
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, offsets[0])
@@ -255,6 +262,7 @@ class AbstractLog(ABC, Generic[S]):
             if segment.size_bytes:
                 segment = self._roll(now_ms)
         segment.append(batch, size, last_offset, timestamp)
+        self.counts.appends += 1
         self.log_end_offset = last_offset + 1
         if epoch != self._epochs.latest:
             self._epochs.assign(epoch, base_offset)
@@ -394,6 +402,10 @@ class AbstractLog(ABC, Generic[S]):
         if start > self.log_start_offset:
             self._raise_log_start(start)
         del segments[:count]
+        size = sum(segment.size_bytes for segment in doomed)
+        self.counts.gone_bytes += size
+        self.counts.deleted_bytes += size
+        self.counts.deleted_segments += count
         self._discard(doomed)
         return count
 

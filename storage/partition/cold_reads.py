@@ -7,12 +7,14 @@ caller's thread.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import TypeVar
 
 from kbroker.pending import Pending
 from kbroker.storage.errors import StorageError
 from kbroker.storage.files import Files, WouldBlock
 from kbroker.storage.worker import Worker
+from kbroker.times import Times
 
 T = TypeVar("T")
 Attempt = Callable[[bool, bool], T]
@@ -21,9 +23,13 @@ _TRIES = 3  # then whatever the page cache lost again is waited for
 
 
 class ColdReads:
-    __slots__ = ("_failed", "_files", "_worker")
+    __slots__ = ("_failed", "_files", "_times", "_worker")
 
-    def __init__(self, files: Files, worker: Worker, failed: Callable[[OSError], StorageError]) -> None:
+    def __init__(
+        self, files: Files, worker: Worker, failed: Callable[[OSError], StorageError], times: Times
+    ) -> None:
+        """``times``: where it is counted how long they take."""
+        self._times = times
         self._files = files
         self._worker = worker
         self._failed = failed  # makes of an I/O error what the log says of it
@@ -44,8 +50,10 @@ class ColdReads:
 
     def _warm(self, cold: WouldBlock, attempt: Attempt[T], pending: Pending[T], tries: int) -> None:
         files = self._files
+        began = perf_counter()
 
         def warmed(result: Pending[None]) -> None:
+            self._times.add(perf_counter() - began)
             if pending.done:
                 return
             try:

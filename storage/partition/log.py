@@ -62,7 +62,9 @@ class PartitionLog(AbstractLog[FileSegment]):
         self._files = context.files
         self.directory = directory
         self._reader = LogReader(context.files, context.worker)
-        self._cold_reads = ColdReads(context.files, context.worker, self._io_failed)
+        self._cold_reads = ColdReads(
+            context.files, context.worker, self._io_failed, context.counts.cold_reads
+        )
         self._sync_commits = False  # the high watermark waits for the disk
         self._committed_place: Place | None = None  # of the high watermark, where it is below the log end
         self._waiters: list[tuple[int, Pending[Any]]] = []  # last offset, told when it is on disk
@@ -86,6 +88,8 @@ class PartitionLog(AbstractLog[FileSegment]):
             self.log_end_offset = loaded.log_end_offset
             for segment in self._segments:
                 segment.on_failure(self._io_failed)
+            self.counts.first_offset = self.log_end_offset
+            self.counts.first_bytes = self.size_bytes
         self._commit_up_to(self.log_end_offset)
 
     def _config_changed(self) -> None:
@@ -445,6 +449,7 @@ class PartitionLog(AbstractLog[FileSegment]):
                 raise self._fence(worse) from error
             raise StorageError(f"{self.topic}-{self.partition}: {error}") from error
         self._segments[start : start + len(old)] = [new]
+        self.counts.gone_bytes += sum(segment.size_bytes for segment in old) - new.size_bytes
         try:
             self._discard(old, keep_snapshot=new.base_offset)
             new.rename_suffix(names.SWAP, "")

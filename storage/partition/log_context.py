@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kbroker.storage.config import DirectoryConfig
+from kbroker.storage.counts import DirectoryCounts
 from kbroker.storage.durability.flusher import Flusher
 from kbroker.storage.files import Files
 from kbroker.storage.segments.descriptors import Descriptors
@@ -20,5 +21,6 @@ class LogContext:
     flusher: Flusher
     settings: DirectoryConfig
     fsync: bool
+    counts: DirectoryCounts
     delete_later: Callable[[list[str], int], None]  # paths, after so many ms
     log_start_moved: Callable[[], None]  # to be checkpointed soon

@@ -31,6 +31,7 @@ from kbroker.protocol.messages.sync_group import SyncGroupRequest
 from kbroker.protocol.records import Record, build_batch
 from kbroker.requests.request import parse
 from kbroker.requests.resources import Resources
+from kbroker.requests.traffic import Traffic
 from tests.support.raw_client import Closed, RawClient
 from tests.support.server_process import ServerProcess, eventually
 
@@ -250,7 +251,12 @@ class Lanes:
         self.asked: list[int] = []
         self.result: Pending[Any] = Pending.resolved({})
         groups = SimpleNamespace(offsets=SimpleNamespace(commit=self._commit))
-        broker = cast("Broker", SimpleNamespace(groups=groups, resources=lambda _: broker.own_resources))
+        broker = cast(
+            "Broker",
+            SimpleNamespace(
+                traffic=Traffic(-1, lambda: 0), groups=groups, resources=lambda _: broker.own_resources
+            ),
+        )
         broker.own_resources = Resources(broker, None, None)
         self.lanes = offset_commit.lanes(broker)
         self._correlation_id = 0

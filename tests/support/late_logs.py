@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from kbroker.pending import Pending
 from kbroker.protocol.records import BatchHeader
 from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.counts import LogCounts
 from kbroker.storage.errors import StorageError
 from kbroker.storage.interface import (
     Appended,
@@ -81,6 +82,14 @@ class LateLog:
     @property
     def leader_epoch(self) -> int:
         return self.inner.leader_epoch
+
+    @property
+    def segment_count(self) -> int:
+        return self.inner.segment_count
+
+    @property
+    def counts(self) -> LogCounts:
+        return self.inner.counts
 
     @property
     def config(self) -> LogConfig:
@@ -208,6 +217,7 @@ class LateDirectory:
         schedule: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         self.inner = MemoryDirectory(now_ms=now_ms, settings=settings)
+        self.counts, self.compaction = self.inner.counts, self.inner.compaction
         self.config_source: Callable[[str], LogConfig | None] | None = None
         self.judges_transactions = False
         self.unprepared_reads = 0
@@ -279,6 +289,9 @@ class LateDirectory:
 
     def sizes(self) -> Iterator[PartitionSize]:
         return self.inner.sizes()
+
+    def size_of(self, topic: str, partition: int) -> int:
+        return self.inner.size_of(topic, partition)
 
     def hold_appends(self, reason: StorageError | None) -> None:
         self.inner.hold_appends(reason)

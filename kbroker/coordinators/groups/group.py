@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Protocol
 
 from kbroker.coordinators.groups.errors import GroupError
@@ -30,6 +30,9 @@ class Group(Protocol):
     def protocol_type(self) -> str | None:
         """None for a group that nobody ever joined."""
         ...
+
+    @property
+    def members(self) -> Sized: ...
 
     @property
     def is_empty(self) -> bool: ...

@@ -31,6 +31,7 @@ from kbroker.coordinators.groups.store import (
     NO_TOPIC_ID,
     CommittedOffset,
     GroupStore,
+    Offsets,
     StoredGroups,
     TopicPartition,
 )
@@ -106,6 +107,14 @@ class OffsetManager:
     def close(self) -> None:
         """Store what is held back."""
         self._commits.close()
+
+    def group_ids(self) -> Collection[str]:
+        """Groups with offsets."""
+        return self._table.group_ids()
+
+    def committed(self, group_id: str) -> Offsets:
+        """What counts now, whatever is on its way."""
+        return self._table.of_group(group_id)
 
     # OffsetCommit, TxnOffsetCommit
 

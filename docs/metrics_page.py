@@ -1,0 +1,44 @@
+"""Writes docs/metrics.md from the table of metrics: `python -m docs.metrics_page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kbroker.observability.table import sections
+
+TARGET = Path(__file__).with_name("metrics.md")
+
+_HEAD = """\
+# Metrics
+
+Derived from the table of metrics (kbroker/observability/table.py) by docs/metrics_page.py.
+
+`GET /metrics` on the HTTP port tells all of them as text for Prometheus, or as OpenMetrics for who asks for
+`application/openmetrics-text`. Where users are on, it is for who may describe the cluster.
+
+    scrape_configs:
+      - job_name: kbroker
+        static_configs:
+          - targets: ["127.0.0.1:8080"]
+
+Nothing is read but at a scrape, and a scrape takes turns with all other work. Of a metric with more series
+than `kbroker.metrics.max.series` some are left out; `kbroker_metrics_left_out` tells how many. Counters begin
+at 0 with each start of the broker.
+"""
+
+
+def text() -> str:
+    parts = [_HEAD]
+    for title, families in sections():
+        rows = [
+            f"| `{family.name}` | {family.kind} | {', '.join(family.labels)} | {family.doc} |"
+            for family in families
+        ]
+        parts.append(
+            f"\n## {title}\n\n| metric | type | labels | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        )
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(text())

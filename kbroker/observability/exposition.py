@@ -1,0 +1,116 @@
+"""All metrics of a broker as text, for Prometheus or as OpenMetrics has it.
+
+Reading happens while the text is written, and only then. A scrape is written in parts; each is made in a turn
+of its own that is far below a millisecond, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from kbroker.observability.families import COUNTER, Family, Prefixes
+from kbroker.observability.table import families
+from kbroker.requests.long_requests import Steps
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+
+T = TypeVar("T")
+
+_PART_CHARACTERS = 64 * 1024
+_TURN_SECONDS = 0.0005
+
+
+class Exposition:
+    """The metrics of one broker: what is kept from one scrape to the next."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.left_out: dict[str, int] = {}
+        """Series that the last scrape left out, by the name of their family."""
+        self.scrapes = 0
+        self._prefixes: dict[str, Prefixes] = {}
+        self._kept: dict[object, object] = {}
+
+    @property
+    def most(self) -> int:
+        """How many series a family may have."""
+        return int(self.broker.settings["kbroker.metrics.max.series"])
+
+    def prefixes(self, family: Family) -> Prefixes:
+        """Those of a family; forgotten when they are far more than it may have, as after many deletions."""
+        found = self._prefixes.get(family.name)
+        if found is None or len(found) > 2 * self.most:
+            found = self._prefixes[family.name] = Prefixes(family.name, family.labels)
+        return found
+
+    def kept(self, kind: type[T]) -> T:
+        """What a group of families keeps for itself: the one object of this kind, made with the broker."""
+        found = self._kept.get(kind)
+        if found is None:
+            found = self._kept[kind] = kind(self.broker)  # type: ignore[call-arg]
+        return found  # type: ignore[return-value]
+
+    def within_bounds(self, family: Family, series: Iterable[T]) -> Iterator[T]:
+        """The first of them; how many were left out is counted."""
+        iterator = iter(series)
+        yield from islice(iterator, self.most)
+        self.leave_out(family, sum(1 for _ in iterator))
+
+    def leave_out(self, family: Family, count: int) -> None:
+        if count:
+            self.left_out[family.name] = count
+
+    def scrape(self, *, openmetrics: bool) -> Scrape:
+        return Scrape(self, openmetrics)
+
+
+class Scrape:
+    """One text, part after part."""
+
+    def __init__(self, exposition: Exposition, openmetrics: bool) -> None:
+        self._pieces = _pieces(exposition, openmetrics)
+        self.ended = False
+
+    def part(self) -> Steps[bytes]:
+        """The next part, made in one turn. It may be empty before the end."""
+        yield None
+        return self.next_part()
+
+    def next_part(self) -> bytes:
+        turn_ends = perf_counter() + _TURN_SECONDS
+        parts: list[str] = []
+        size = 0
+        for piece in self._pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size >= _PART_CHARACTERS or perf_counter() > turn_ends:
+                break
+        else:
+            self.ended = True
+        return "".join(parts).encode()
+
+
+def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[str]:
+    exposition.left_out.clear()
+    exposition.scrapes += 1
+    for family in families():
+        head = _head(family, openmetrics)
+        for piece in family.write(exposition, family):
+            if piece and head:
+                yield head
+                head = ""
+            yield piece
+    if openmetrics:
+        yield "# EOF\n"
+
+
+def _head(family: Family, openmetrics: bool) -> str:
+    name = family.name
+    if openmetrics and family.kind == COUNTER:
+        name = name.removesuffix("_total")
+    doc = family.doc.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {name} {doc}\n# TYPE {name} {family.kind}\n"

@@ -24,6 +24,7 @@ from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
 from kbroker.requests.resources import Resources
+from kbroker.storage.config import UNTRACED
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
 from kbroker.topics.creation import CheckedTopic
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.observability.traces.recorder import Recorder
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -185,6 +187,13 @@ class Broker:
 
         return Consumers(self)
 
+    @cached_property
+    def traces(self) -> Recorder:
+        """Of topics that are traced."""
+        from kbroker.observability.traces.opening import open_traces
+
+        return open_traces(self)
+
     # quotas
 
     @cached_property
@@ -241,6 +250,8 @@ class Broker:
             config = self.settings.topic_config(topic.configs)
             epoch = self.cluster.leader_epoch(topic)
             log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
+            if config.trace_sampling != UNTRACED:
+                log.trace = self.traces.trace_of(log, config.trace_sampling)
             self.open_logs[topic.topic_id, partition] = log
         return log
 
@@ -314,6 +325,9 @@ class Broker:
         for partition in range(topic.partitions):
             log = self.open_logs.get((topic.topic_id, partition))
             if log is not None:
+                if log.config.trace_sampling != config.trace_sampling:
+                    traced = config.trace_sampling != UNTRACED
+                    log.trace = self.traces.trace_of(log, config.trace_sampling) if traced else None
                 log.config = config
 
     def has_feature(self, name: str) -> bool:
@@ -442,6 +456,8 @@ class Broker:
             self._note_deletion(topic.name)
             for partition in range(topic.partitions):
                 self.open_logs.pop((topic.topic_id, partition), None)
+                if "traces" in self.__dict__:
+                    self.traces.forget(topic.topic_id, partition)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
             if "share_states" in self.__dict__:
                 self.share_states.delete_topic(topic.topic_id)

@@ -1,0 +1,67 @@
+"""Traces, given what they need of the broker: a file for the ring, settings, time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kbroker import __version__
+from kbroker.observability.traces.recorder import Recorder
+from kbroker.observability.traces.ring import Ring
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+    from kbroker.observability.traces.recorder import Exporter
+
+logger = logging.getLogger("kbroker.traces")
+
+_RING, _LINES = "traces.ring", "traces.jsonl"
+
+
+def open_traces(broker: Broker) -> Recorder:
+    settings = broker.settings
+    in_memory = settings["kbroker.in.memory"] or not os.path.isdir(broker.logs.path)
+    path = None if in_memory else os.path.join(broker.logs.path, _RING)
+    size_bytes: int = settings["kbroker.trace.buffer.bytes"]
+    open_ring = partial(_open_ring, path, size_bytes)
+    recorder = Recorder(open_ring, broker.long_requests, broker.worker, broker.clock)
+    recorder.exporters = [_exporter(broker, name) for name in settings["kbroker.trace.exporters"]]
+    return recorder
+
+
+def _open_ring(path: str | None, size_bytes: int) -> Ring:
+    try:
+        return Ring.open(path, size_bytes)
+    except OSError as error:
+        logger.warning("spans are kept in memory, there is no file for them: %s", error)
+        return Ring.in_memory(size_bytes)
+
+
+def _exporter(broker: Broker, name: str) -> Exporter:
+    from kbroker.observability.traces import exporters
+
+    settings = broker.settings
+    if name == "stdout":
+        return exporters.StdoutExporter(broker.worker, broker.scheduler)
+    if name == "file":
+        from kbroker.security.audit_file import AuditFile
+
+        file = AuditFile(
+            Path(settings["kbroker.trace.file"] or os.path.join(broker.logs.path, _LINES)),
+            settings["kbroker.trace.file.max.bytes"],
+            settings["kbroker.trace.file.backups"],
+        )
+        return exporters.FileExporter(file, broker.worker, broker.scheduler)
+    from kbroker.observability.otlp import OtlpSender, parsed_headers
+
+    resource: dict[str, str | int] = {
+        "service.name": "kbroker",
+        "service.version": __version__,
+        "service.instance.id": f"{broker.cluster.cluster_id}-{settings['node.id']}",
+    }
+    headers = parsed_headers(settings["kbroker.otlp.headers"])
+    sender = OtlpSender(settings["kbroker.otlp.endpoint"], headers)
+    return exporters.OtlpExporter(sender, resource, broker.worker, broker.scheduler)

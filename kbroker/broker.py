@@ -194,6 +194,14 @@ class Broker:
 
         return open_traces(self)
 
+    def known_traces(self) -> Recorder | None:
+        """The same, for who looks: None if there are none, nor any of an earlier run."""
+        if "traces" in self.__dict__:
+            return self.traces
+        from kbroker.observability.traces.opening import has_ring
+
+        return self.traces if has_ring(self) else None
+
     # quotas
 
     @cached_property

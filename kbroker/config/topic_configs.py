@@ -74,7 +74,7 @@ TOPIC_CONFIGS = table((
     honoured("kbroker.trace.sampling", STRING, _log("trace_sampling"),
         "Which records leave spans (docs/traces.md): none (off), those whose header traceparent says so "
         "(parent), or with them this share of the records without one, from 0 to 1.",
-        TraceSampling(), _ANY_TIME, ("kbroker.trace.sampling",)),
+        TraceSampling(), _ANY_TIME, ("kbroker.trace.sampling",), internal=True),
     accepted("leader.replication.throttled.replicas", LIST, (),
         "Replicas whose replication is throttled on the leader's side.",
         ThrottledReplicas(), _ANY_TIME),

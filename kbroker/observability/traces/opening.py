@@ -23,13 +23,32 @@ _RING, _LINES = "traces.ring", "traces.jsonl"
 
 def open_traces(broker: Broker) -> Recorder:
     settings = broker.settings
-    in_memory = settings["kbroker.in.memory"] or not os.path.isdir(broker.logs.path)
-    path = None if in_memory else os.path.join(broker.logs.path, _RING)
+    path = _path(broker)
     size_bytes: int = settings["kbroker.trace.buffer.bytes"]
     open_ring = partial(_open_ring, path, size_bytes)
     recorder = Recorder(open_ring, broker.long_requests, broker.worker, broker.clock)
     recorder.exporters = [_exporter(broker, name) for name in settings["kbroker.trace.exporters"]]
     return recorder
+
+
+def has_ring(broker: Broker) -> bool:
+    """Whether an earlier run has left spans."""
+    path = _path(broker)
+    return path is not None and os.path.exists(path)
+
+
+def _path(broker: Broker) -> str | None:
+    """None: the broker has no data directory."""
+    directory = broker.logs.path
+    if broker.settings["kbroker.in.memory"] or not os.path.isdir(directory):
+        return None
+    return os.path.join(directory, _RING)
+
+
+def _beside_ring(broker: Broker) -> str:
+    """In the working directory, where there is no data directory."""
+    ring = _path(broker)
+    return _LINES if ring is None else os.path.join(os.path.dirname(ring), _LINES)
 
 
 def _open_ring(path: str | None, size_bytes: int) -> Ring:
@@ -50,7 +69,7 @@ def _exporter(broker: Broker, name: str) -> Exporter:
         from kbroker.security.audit_file import AuditFile
 
         file = AuditFile(
-            Path(settings["kbroker.trace.file"] or os.path.join(broker.logs.path, _LINES)),
+            Path(settings["kbroker.trace.file"] or _beside_ring(broker)),
             settings["kbroker.trace.file.max.bytes"],
             settings["kbroker.trace.file.backups"],
         )

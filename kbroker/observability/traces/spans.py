@@ -101,24 +101,31 @@ def read_head(packed: bytes) -> Head:
     return Head._make(_FIXED.unpack_from(packed))
 
 
+def topic_of(head: Head, packed: bytes) -> str:
+    return packed[FIXED_BYTES : FIXED_BYTES + head.topic_bytes].decode()
+
+
+def key_of(head: Head, packed: bytes) -> bytes | None:
+    begin = FIXED_BYTES + head.topic_bytes
+    return None if head.key_bytes < 0 else packed[begin : begin + head.key_bytes]
+
+
 def unpacked(packed: bytes) -> Span:
     head = read_head(packed)
-    end_of_topic = FIXED_BYTES + head.topic_bytes
-    end_of_key = end_of_topic + max(head.key_bytes, 0)
-    more = packed[end_of_key:]
+    more = packed[FIXED_BYTES + head.topic_bytes + max(head.key_bytes, 0) :]
     return Span(
         head.trace_id,
         head.span_id,
         head.parent_id,
         head.topic_id,
-        packed[FIXED_BYTES:end_of_topic].decode(),
+        topic_of(head, packed),
         head.partition,
         head.offset,
         EVENTS[head.event],
         STATUSES[head.status],
         head.begin_ns,
         head.end_ns,
-        None if head.key_bytes < 0 else packed[end_of_topic:end_of_key],
+        key_of(head, packed),
         json.loads(more) if more else {},
     )
 

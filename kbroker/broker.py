@@ -25,6 +25,7 @@ from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
 from kbroker.requests.resources import Resources
 from kbroker.requests.traffic import Traffic
+from kbroker.storage.config import UNTRACED
 from kbroker.storage.counts import LogTotals
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
     from kbroker.observability.exposition import Exposition
+    from kbroker.observability.traces.recorder import Recorder
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -197,6 +199,21 @@ class Broker:
 
         return Exposition(self)
 
+    @cached_property
+    def traces(self) -> Recorder:
+        """Of topics that are traced."""
+        from kbroker.observability.traces.opening import open_traces
+
+        return open_traces(self)
+
+    def known_traces(self) -> Recorder | None:
+        """The same, for who looks: None if there are none, nor any of an earlier run."""
+        if "traces" in self.__dict__:
+            return self.traces
+        from kbroker.observability.traces.opening import has_ring
+
+        return self.traces if has_ring(self) else None
+
     # quotas
 
     @cached_property
@@ -253,6 +270,8 @@ class Broker:
             config = self.settings.topic_config(topic.configs)
             epoch = self.cluster.leader_epoch(topic)
             log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
+            if config.trace_sampling != UNTRACED:
+                log.trace = self.traces.trace_of(log, config.trace_sampling)
             self.open_logs[topic.topic_id, partition] = log
         return log
 
@@ -326,6 +345,9 @@ class Broker:
         for partition in range(topic.partitions):
             log = self.open_logs.get((topic.topic_id, partition))
             if log is not None:
+                if log.config.trace_sampling != config.trace_sampling:
+                    traced = config.trace_sampling != UNTRACED
+                    log.trace = self.traces.trace_of(log, config.trace_sampling) if traced else None
                 log.config = config
 
     def has_feature(self, name: str) -> bool:
@@ -456,6 +478,8 @@ class Broker:
                 log = self.open_logs.pop((topic.topic_id, partition), None)
                 if log is not None:
                     self.deleted_logs.add_work(log)
+                if "traces" in self.__dict__:
+                    self.traces.forget(topic.topic_id, partition)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
             if "share_states" in self.__dict__:
                 self.share_states.delete_topic(topic.topic_id)

@@ -99,10 +99,35 @@ LongCheck = Generator[Callable[[int], bytes] | None, bytes, tuple[memoryview, Ba
 LongAppend = Generator[Callable[[int], bytes] | None, bytes, Appended]
 
 
+class LogTrace(Protocol):
+    """Told what happens to the records of a log whose topic is traced. It notes that, and never raises."""
+
+    def begin_ns(self) -> int:
+        """What time it is."""
+        ...
+
+    def appended(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        times: tuple[int, int],
+        durable: Pending[Assigned | None] | None,
+    ) -> None:
+        """`times`: when the batch was received, in ms, and when storing it began, in ns. It is copied."""
+        ...
+
+    def happened(self, event: str, first: int, last: int, attributes: dict[str, str | int]) -> None:
+        """To those records that are sampled; which events there are stands in kbroker.observability."""
+        ...
+
+
 class Log(Protocol):
     """One partition. Raises the exceptions of kbroker.storage.errors and kbroker.protocol.records."""
 
     config: LogConfig
+    trace: LogTrace | None
+    """None: the topic is not traced."""
 
     @property
     def topic(self) -> str: ...

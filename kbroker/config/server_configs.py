@@ -10,13 +10,14 @@ from kbroker.config.definition import (
     LONG,
     MAX_INT,
     MAX_LONG,
+    PASSWORD,
     STRING,
     Field,
     Update,
     accepted,
     honoured,
 )
-from kbroker.config.validators import ListOf, OneOf, Origins, PortOrOff, Range
+from kbroker.config.validators import HttpAddress, ListOf, OneOf, Origins, PortOrOff, Range
 from kbroker.storage.config import DirectoryConfig, LogConfig
 
 _FROM_0 = Range(0)
@@ -129,8 +130,25 @@ SERVER_CONFIGS = (
     honoured("kbroker.slow.request.ms", INT, 1000,
         "Requests that take longer are logged, with where the time went; -1: none is. The time that a long "
         "poll waits for others does not count.", Range(-1)),
+    honoured("kbroker.otlp.endpoint", STRING, "http://127.0.0.1:4318",
+        "Where what is exported by OTLP goes: an OpenTelemetry collector's address for OTLP/HTTP, without "
+        "/v1/traces.", HttpAddress()),
+    honoured("kbroker.otlp.headers", PASSWORD, "",
+        "Headers of requests by OTLP, such as authorization=Bearer …, several separated by commas."),
     honoured("kbroker.telemetry.directory", STRING, None,
         "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
+    honoured("kbroker.trace.buffer.bytes", LONG, 16 << 20,
+        "Size of the file that keeps the newest spans, made with the first topic that is traced.",
+        Range(64 << 10, 4 << 30)),
+    honoured("kbroker.trace.exporters", LIST, (),
+        "Where spans go besides the broker's own file: otlp (kbroker.otlp.endpoint), file, stdout.",
+        ListOf("otlp", "file", "stdout")),
+    honoured("kbroker.trace.file", STRING, None,
+        "File of the exporter file: spans as JSON lines. Unset: traces.jsonl in the data directory."),
+    honoured("kbroker.trace.file.backups", INT, 3,
+        "Older files of spans that are kept.", _FROM_0),
+    honoured("kbroker.trace.file.max.bytes", LONG, 100 << 20,
+        "Size at which a new file of spans is begun.", Range(1024)),
     honoured("kbroker.validate.records", BOOLEAN, Field(LogConfig, "validate_records"),
         "Whether every record of a produced batch is decoded and checked, not only the batch."),
     honoured("listener.security.protocol.map", STRING,

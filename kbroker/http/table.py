@@ -30,6 +30,7 @@ _PLAIN = (
     "kbroker.http.acls",
     "kbroker.http.groups",
     "kbroker.http.consumers",
+    "kbroker.http.traces",
 )
 # With prefixes of their own.
 _OTHERS: tuple[tuple[str, str], ...] = (

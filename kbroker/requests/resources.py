@@ -191,6 +191,11 @@ class Resources:
         """Who asks; None: the broker itself."""
         return None if self._caller is None else self._caller.principal
 
+    def of_caller(self) -> dict[str, str | int]:
+        """What traces tell of who asks."""
+        client_id = getattr(self._caller, "client_id", None)
+        return {"client": client_id} if client_id else {}
+
     @property
     def restricted(self) -> bool:
         """Whether the caller may be refused anything."""

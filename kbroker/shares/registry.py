@@ -19,6 +19,7 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.shares.live import LiveShare
 from kbroker.shares.rights import MemberRights
 from kbroker.shares.start_offset import start_offset
+from kbroker.shares.traced import tell_trace
 
 if TYPE_CHECKING:
     from kbroker.coordinators.shares.leases import Lease
@@ -171,6 +172,8 @@ class Shares:
             for live, change in settling:
                 live.writes -= 1
                 live.partition.settle(change, stored=done.succeeded, now_ms=now_ms)
+                if live.log.trace is not None and done.succeeded:
+                    tell_trace(live.log.trace, live.key.group_id, change)
                 self.arm(live)
                 self._drop_if_unused(live)
             try:

@@ -20,6 +20,7 @@ from kbroker.storage.interface import (
     Appended,
     Assigned,
     EpochEndOffset,
+    LogTrace,
     LongAppend,
     PartitionSize,
     ProducerState,
@@ -98,6 +99,14 @@ class LateLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self.inner.config = config
+
+    @property
+    def trace(self) -> LogTrace | None:
+        return self.inner.trace
+
+    @trace.setter
+    def trace(self, trace: LogTrace | None) -> None:
+        self.inner.trace = trace
 
     @property
     def shows_at_once(self) -> bool:

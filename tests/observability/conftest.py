@@ -1,0 +1,7 @@
+"""A broker without sockets or threads, and what it keeps of traces."""
+
+from __future__ import annotations
+
+from tests.handlers.conftest import cluster, logs, settings
+
+__all__ = ["cluster", "logs", "settings"]

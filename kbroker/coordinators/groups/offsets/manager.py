@@ -26,11 +26,12 @@ from kbroker.coordinators.groups.errors import (
 )
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.offsets.commit_grouping import Commit, CommitErrors, CommitGrouping
-from kbroker.coordinators.groups.offsets.table import OffsetTable
+from kbroker.coordinators.groups.offsets.table import OffsetFollower, OffsetTable
 from kbroker.coordinators.groups.store import (
     NO_TOPIC_ID,
     CommittedOffset,
     GroupStore,
+    Offsets,
     StoredGroups,
     TopicPartition,
 )
@@ -106,6 +107,16 @@ class OffsetManager:
     def close(self) -> None:
         """Store what is held back."""
         self._commits.close()
+
+    # who follows
+
+    def follow(self, follower: OffsetFollower | None) -> None:
+        """Tell it of all that changes from now on; None: nobody."""
+        self._table.follower = follower
+
+    def committed(self, group_id: str) -> Offsets:
+        """All that a group has committed and that shows."""
+        return self._table.of_group(group_id)
 
     # OffsetCommit, TxnOffsetCommit
 

@@ -1,14 +1,16 @@
 """The partition of __consumer_offsets that Kafka keeps a group's offsets in.
 
-kbroker has no such topic, but transactions name it: it stands for a group's offsets among the partitions of
-a transaction, in DescribeTransactions too.
+Transactions name it: it stands for a group's offsets among the partitions of a transaction, in
+DescribeTransactions too. `__transaction_state` has its transactional ids in partitions the same way.
 """
 
 from __future__ import annotations
 
 import struct
 
-OFFSETS_TOPIC = "__consumer_offsets"
+from kbroker.topics.names import OFFSETS_TOPIC
+
+__all__ = ["OFFSETS_TOPIC", "offsets_partition"]
 
 
 def offsets_partition(group_id: str, partitions: int) -> int:

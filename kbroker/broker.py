@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.network.budget import Budget
+    from kbroker.observability.health import Health
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
@@ -184,6 +185,12 @@ class Broker:
         from kbroker.operations.consumers.registry import Consumers
 
         return Consumers(self)
+
+    @cached_property
+    def health(self) -> Health:
+        from kbroker.observability.health import Health
+
+        return Health(self)
 
     # quotas
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kbroker.pending import Pending
 from kbroker.protocol.records import RecordError
 from kbroker.storage import names
 from kbroker.storage.compaction.compactor import Compactor
@@ -49,6 +50,7 @@ _RETENTION_EFFORT = 200  # per tick: an open log costs 1, one that must be opene
 _OPENING_EFFORT = 20
 _SOON_MS = 20
 _PROGRESS_EVERY = 1000
+_PROBE_BYTES = 4096  # a block: an empty file takes no room
 
 Key = tuple[str, int]
 
@@ -70,6 +72,7 @@ class LogDirectory:
         self.clean_start = True
         self.config_source: Callable[[str], LogConfig | None] | None = None
         self._files = files
+        self._worker = worker
         self._lock = lock
         self._settings = settings
         self._now_ms = now_ms
@@ -105,7 +108,7 @@ class LogDirectory:
         self._unreadable: dict[Key, StorageError] = {}
         # Recovered, but what follows from their data could not be written: kept for who opens them.
         self._recovered: dict[Key, PartitionLog] = {}
-        self._held: StorageError | None = None
+        self.held: StorageError | None = None
         self._deleted: list[Key] = []  # whose files are still there
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
@@ -350,7 +353,7 @@ class LogDirectory:
         log = self._logs.get(key)
         if log is None:
             log = self._logs[key] = self._open_log(key, topic_id, config, leader_epoch)
-            log.hold_appends(self._held)
+            log.hold_appends(self.held)
         elif log.topic_id != topic_id:
             raise InconsistentTopicId(f"{topic}-{partition} belongs to another topic id")
         else:
@@ -394,13 +397,22 @@ class LogDirectory:
         if not topic_id:
             raise InconsistentTopicId(f"{self._path_of(key)} has no topic id")
         log = self._logs[key] = self._open_log(key, topic_id, config, 0)
-        log.hold_appends(self._held)
+        log.hold_appends(self.held)
         return log
 
     def hold_appends(self, reason: StorageError | None) -> None:
-        self._held = reason
+        self.held = reason
         for log in self._logs.values():
             log.hold_appends(reason)
+
+    def check_writable(self) -> Pending[None]:
+        path = os.path.join(self.path, names.PROBE)
+
+        def check() -> None:
+            self._files.write_bytes(path, bytes(_PROBE_BYTES), sync=False)
+            self._files.unlink_if_exists(path)
+
+        return self._worker.run(check)
 
     def missing(self) -> list[Key]:
         starts = self._checkpointer.log_starts
@@ -581,7 +593,7 @@ class LogDirectory:
         """Clean stop."""
         self._compactor.close()
         self._logs.update(self._recovered)
-        clean = not self._unreadable and self._held is None
+        clean = not self._unreadable and self.held is None
         for log in self._logs.values():
             if log.on_disk:
                 try:

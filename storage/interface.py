@@ -301,6 +301,15 @@ class Directory(Protocol):
         """Refuse appends to any log for this reason, or take them again; reading and deleting go on."""
         ...
 
+    @property
+    def held(self) -> StorageError | None:
+        """Why appends are refused to all logs; None: they are not."""
+        ...
+
+    def check_writable(self) -> Pending[None]:
+        """Fails with OSError if the volume takes no new file."""
+        ...
+
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Log start and log end offset; cheap, also for a log that is not open. (0, 0): nothing there."""
         ...

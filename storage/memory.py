@@ -175,6 +175,7 @@ class MemoryDirectory:
 
     def __init__(self, *, now_ms: int = 0, settings: DirectoryConfig | None = None) -> None:
         self.config_source: Callable[[str], LogConfig | None] | None = None
+        self.held: StorageError | None = None
         self._settings = settings or DirectoryConfig()
         self._logs: dict[tuple[str, int], MemoryLog] = {}
         self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
@@ -225,8 +226,12 @@ class MemoryDirectory:
             yield PartitionSize(topic, partition, log.size_bytes)
 
     def hold_appends(self, reason: StorageError | None) -> None:
+        self.held = reason
         for log in self._logs.values():
             log.hold_appends(reason)
+
+    def check_writable(self) -> Pending[None]:
+        return _DONE
 
     @property
     def descriptors(self) -> int:

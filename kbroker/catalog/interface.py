@@ -70,6 +70,10 @@ class Catalog(Protocol):
         """Tell of what others change, from now on. Where nobody else can, never."""
         ...
 
+    def check(self) -> Pending[None]:
+        """Settles once it is known whether writes are taken: changes nothing, and waits as a write does."""
+        ...
+
     @property
     def commits(self) -> int:
         """How often something was made durable since it was opened."""

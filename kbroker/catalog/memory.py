@@ -62,6 +62,9 @@ class MemoryCatalog:
     def on_change(self, listener: Callable[[Change], None]) -> None:
         """Nobody else has it."""
 
+    def check(self) -> Pending[None]:
+        return self._written()
+
     # topics
 
     def create_topic(self, row: TopicRow, configs: Mapping[str, str]) -> Pending[None]:

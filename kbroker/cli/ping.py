@@ -1,30 +1,46 @@
-"""`kbroker ping`: does a broker answer? For health checks: quick, and told by the exit code."""
+"""`kbroker ping`: does a broker answer, is it ready? For health checks: quick, and told by the exit code."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from typing import Any
 
 from kbroker.cli import connection
 from kbroker.cli.errors import unreachable
 from kbroker.cli.output import add_output_options, print_json, say
-from kbroker.exit_codes import OK
+from kbroker.exit_codes import FOUND, OK, UNREACHABLE, USAGE, CommandFailed
+
+_HTTP = "http://127.0.0.1:8080"
+_VARIABLE = "KBROKER_HTTP_URL"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "ping",
         help="does a broker answer? (for health checks)",
-        description="Ask a broker for its API versions and say how long that took. Exit code 3: no answer.",
+        description="Ask a broker for its API versions and say how long that took. With --ready: ask its "
+        "HTTP port whether it may be sent work. Exit code 3: no answer; 4: it is not ready.",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    parser.add_argument(
+        "--ready",
+        action="store_true",
+        help="ask by HTTP whether it may be sent work: it is recovered, can write, and is not stopping",
+    )
+    parser.add_argument(
+        "--http",
+        metavar="URL",
+        default=os.environ.get(_VARIABLE) or _HTTP,
+        help=f"the HTTP port, for --ready (default ${_VARIABLE}, else {_HTTP})",
+    )
     parser.add_argument(
         "--wait",
         type=float,
         default=0,
         metavar="SECONDS",
-        help="keep trying for so long, for example until a broker has started",
+        help="keep trying for so long, for example until a broker has started, or is ready",
     )
     add_output_options(parser)
     connection.add_connection_options(parser)
@@ -32,6 +48,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return _run_ready(arguments) if arguments.ready else _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     deadline = time.monotonic() + arguments.wait
     tls = connection.tls_context(arguments)
     while True:
@@ -48,6 +68,71 @@ def run(arguments: argparse.Namespace) -> int:
         if time.monotonic() >= deadline:
             raise unreachable(arguments.bootstrap, getattr(reason, "strerror", None) or reason)
         time.sleep(0.05)
+
+
+def _run_ready(arguments: argparse.Namespace) -> int:
+    deadline = time.monotonic() + arguments.wait
+    tls = connection.tls_context(arguments)
+    while True:
+        failed: CommandFailed | None = None
+        started = time.monotonic()
+        try:
+            document = _readiness(arguments.http, arguments.timeout, tls)
+        except OSError as error:
+            reason = error.strerror or error
+            failed = CommandFailed(
+                f"cannot reach {arguments.http}: {reason}. Name the HTTP port of a broker with --http URL or "
+                f"{_VARIABLE}",
+                UNREACHABLE,
+            )
+        else:
+            problems = [
+                f"{name}: {check['problem']}" for name, check in document["checks"].items() if not check["ok"]
+            ]
+            if problems:
+                failed = CommandFailed(f"{arguments.http} is not ready: {'; '.join(problems)}", FOUND)
+        if failed is None:
+            _tell_ready(arguments, (time.monotonic() - started) * 1000)
+            return OK
+        if time.monotonic() >= deadline:
+            raise failed
+        time.sleep(0.05)
+
+
+def _readiness(url: str, timeout: float, tls: Any) -> Any:
+    """What /readyz answers. Raises OSError."""
+    import http.client
+    import json
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CommandFailed(f"{url} is no address of an HTTP port: write it as {_HTTP}", USAGE)
+    client = (
+        http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=tls)
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+    )
+    try:
+        client.request("GET", "/readyz")
+        answer = client.getresponse()
+        document = json.loads(answer.read())
+        if answer.status not in (200, 503) or "checks" not in document:
+            raise OSError(f"what answers there is not kbroker's HTTP port (status {answer.status})")
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(f"what answers there is not kbroker's HTTP port ({error})") from error
+    finally:
+        client.close()
+    return document
+
+
+def _tell_ready(arguments: argparse.Namespace, took_ms: float) -> None:
+    if arguments.quiet:
+        return
+    if arguments.json:
+        print_json({"url": arguments.http, "ready": True, "ms": round(took_ms, 2)})
+    else:
+        say(f"{arguments.http} is ready, {took_ms:.1f} ms")
 
 
 def _ask(address: tuple[str, int], timeout: float, tls: Any) -> int:

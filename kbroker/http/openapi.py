@@ -106,6 +106,7 @@ TAGS = {
     "transactions": "Records and offsets that count together or not at all.",
     "Confluent REST Proxy v2": "The older API of Confluent's REST Proxy, with consumer instances.",
     "Confluent REST Proxy v3": "What clients of Confluent's REST Proxy use; its failures have its form.",
+    "health": "Whether the broker is alive, and ready for work.",
     "documentation": "This document.",
 }
 

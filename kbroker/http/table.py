@@ -34,6 +34,7 @@ _PLAIN = (
 # With prefixes of their own.
 _OTHERS: tuple[tuple[str, str], ...] = (
     ("", "kbroker.http.documentation"),
+    ("", "kbroker.http.health"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.clusters"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.topics"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.partitions"),

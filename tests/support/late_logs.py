@@ -283,6 +283,13 @@ class LateDirectory:
     def hold_appends(self, reason: StorageError | None) -> None:
         self.inner.hold_appends(reason)
 
+    @property
+    def held(self) -> StorageError | None:
+        return self.inner.held
+
+    def check_writable(self) -> Pending[None]:
+        return self.inner.check_writable()
+
     def total_bytes(self) -> int:
         return -1
 

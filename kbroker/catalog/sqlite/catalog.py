@@ -68,6 +68,9 @@ class SqliteCatalog:
     def on_change(self, listener: Callable[[Change], None]) -> None:
         """The data directory is locked: nobody else changes anything."""
 
+    def check(self) -> Pending[None]:
+        return facts.check(self._database)
+
     @property
     def commits(self) -> int:
         return self._database.commits

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kbroker.network.budget import Budget
     from kbroker.observability.health import Health
     from kbroker.operations.consumers.registry import Consumers
+    from kbroker.operations.images import Images
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.quotas.table import QuotaTable
@@ -185,6 +186,12 @@ class Broker:
         from kbroker.operations.consumers.registry import Consumers
 
         return Consumers(self)
+
+    @cached_property
+    def images(self) -> Images:
+        from kbroker.operations.images import Images
+
+        return Images(self)
 
     @cached_property
     def health(self) -> Health:

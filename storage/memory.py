@@ -13,8 +13,8 @@ from kbroker.protocol.records import iter_records, read_header
 from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
-from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
-from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset, WantedRead
+from kbroker.storage.errors import ImageFailed, InconsistentTopicId, LogDeleted, StorageError
+from kbroker.storage.interface import Image, PartitionSize, Slice, TimestampOffset, WantedRead
 from kbroker.storage.partition.abstract_log import AbstractLog
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.partition.transaction_index import AbortedEntry
@@ -236,6 +236,12 @@ class MemoryDirectory:
     @property
     def descriptors(self) -> int:
         return 0
+
+    def begin_image(self, name: str) -> Image:
+        raise ImageFailed("no image can be made: there are no files, everything is in memory")
+
+    def remove_image(self, name: str) -> Pending[None]:
+        return _DONE
 
     def total_bytes(self) -> int:
         return -1

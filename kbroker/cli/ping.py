@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from typing import Any
 
 from kbroker.cli import connection
 from kbroker.cli.errors import unreachable
 from kbroker.cli.output import add_output_options, print_json, say
-from kbroker.exit_codes import FOUND, OK, UNREACHABLE, USAGE, CommandFailed
-
-_HTTP = "http://127.0.0.1:8080"
-_VARIABLE = "KBROKER_HTTP_URL"
+from kbroker.exit_codes import FOUND, OK, UNREACHABLE, CommandFailed
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from kbroker.cli.http_port import add_http_option
+
     parser = commands.add_parser(
         "ping",
         help="does a broker answer? (for health checks)",
@@ -29,12 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="ask by HTTP whether it may be sent work: it is recovered, can write, and is not stopping",
     )
-    parser.add_argument(
-        "--http",
-        metavar="URL",
-        default=os.environ.get(_VARIABLE) or _HTTP,
-        help=f"the HTTP port, for --ready (default ${_VARIABLE}, else {_HTTP})",
-    )
+    add_http_option(parser)
     parser.add_argument(
         "--wait",
         type=float,
@@ -71,59 +64,27 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _run_ready(arguments: argparse.Namespace) -> int:
+    from kbroker.cli.http_port import Unreachable, ask
+
     deadline = time.monotonic() + arguments.wait
-    tls = connection.tls_context(arguments)
     while True:
-        failed: CommandFailed | None = None
         started = time.monotonic()
         try:
-            document = _readiness(arguments.http, arguments.timeout, tls)
-        except OSError as error:
-            reason = error.strerror or error
-            failed = CommandFailed(
-                f"cannot reach {arguments.http}: {reason}. Name the HTTP port of a broker with --http URL or "
-                f"{_VARIABLE}",
-                UNREACHABLE,
-            )
+            document = ask(arguments, "GET", "/readyz").document
+            checks = document.get("checks") if isinstance(document, dict) else None
+            if checks is None:
+                raise Unreachable(f"{arguments.http} does not tell whether it is ready", UNREACHABLE)
+        except Unreachable as error:
+            failed: CommandFailed = error
         else:
-            problems = [
-                f"{name}: {check['problem']}" for name, check in document["checks"].items() if not check["ok"]
-            ]
-            if problems:
-                failed = CommandFailed(f"{arguments.http} is not ready: {'; '.join(problems)}", FOUND)
-        if failed is None:
-            _tell_ready(arguments, (time.monotonic() - started) * 1000)
-            return OK
+            problems = [f"{name}: {check['problem']}" for name, check in checks.items() if not check["ok"]]
+            if not problems:
+                _tell_ready(arguments, (time.monotonic() - started) * 1000)
+                return OK
+            failed = CommandFailed(f"{arguments.http} is not ready: {'; '.join(problems)}", FOUND)
         if time.monotonic() >= deadline:
             raise failed
         time.sleep(0.05)
-
-
-def _readiness(url: str, timeout: float, tls: Any) -> Any:
-    """What /readyz answers. Raises OSError."""
-    import http.client
-    import json
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CommandFailed(f"{url} is no address of an HTTP port: write it as {_HTTP}", USAGE)
-    client = (
-        http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=tls)
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
-    )
-    try:
-        client.request("GET", "/readyz")
-        answer = client.getresponse()
-        document = json.loads(answer.read())
-        if answer.status not in (200, 503) or "checks" not in document:
-            raise OSError(f"what answers there is not kbroker's HTTP port (status {answer.status})")
-    except (http.client.HTTPException, ValueError) as error:
-        raise OSError(f"what answers there is not kbroker's HTTP port ({error})") from error
-    finally:
-        client.close()
-    return document
 
 
 def _tell_ready(arguments: argparse.Namespace, took_ms: float) -> None:

@@ -120,6 +120,9 @@ SERVER_CONFIGS = (
     honoured("kbroker.http.stream.timeout.ms", INT, 60_000,
         "How long the reader of a stream may take nothing of what waits for it before it is closed.",
         _FROM_1, Update.CLUSTER_WIDE),
+    honoured("kbroker.image.retention.ms", LONG, 86_400_000,
+        "How long an image of the data directory is kept that nobody removes, such as a backup that was cut "
+        "short. It holds back the room of what is deleted meanwhile.", _FROM_1, Update.CLUSTER_WIDE),
     honoured("kbroker.in.memory", BOOLEAN, False,
         "Whether everything is kept in memory and forgotten at the end."),
     honoured("kbroker.log.level", STRING, "INFO",

@@ -27,6 +27,7 @@ _PLAIN = (
     "kbroker.http.streams.sockets",
     "kbroker.http.configs",
     "kbroker.http.cluster",
+    "kbroker.http.images",
     "kbroker.http.acls",
     "kbroker.http.groups",
     "kbroker.http.consumers",

@@ -19,6 +19,7 @@ from kbroker.storage.interface import (
     Appended,
     Assigned,
     EpochEndOffset,
+    Image,
     LongAppend,
     PartitionSize,
     ProducerState,
@@ -289,6 +290,12 @@ class LateDirectory:
 
     def check_writable(self) -> Pending[None]:
         return self.inner.check_writable()
+
+    def begin_image(self, name: str) -> Image:
+        return self.inner.begin_image(name)
+
+    def remove_image(self, name: str) -> Pending[None]:
+        return self.inner.remove_image(name)
 
     def total_bytes(self) -> int:
         return -1

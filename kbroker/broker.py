@@ -191,7 +191,7 @@ class Broker:
     def images(self) -> Images:
         from kbroker.operations.images import Images
 
-        return Images(self)
+        return Images(self.logs, self.catalog, self.settings, self.scheduler, self.clock)
 
     @cached_property
     def health(self) -> Health:

@@ -9,26 +9,31 @@ from typing import TYPE_CHECKING, Any
 from kbroker.http.answers import json_answer, no_content
 from kbroker.http.endpoint import INTEGER, STRING, Answer, Endpoint, Parameter, Schema, json_answer_of
 from kbroker.network.awaiting import settled
-from kbroker.operations.images import images_for
+from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
     from kbroker.http.answers import Response
     from kbroker.http.request import HttpRequest
-    from kbroker.operations.images import Image
+    from kbroker.operations.images import Image, Images
 
 
 async def make(request: HttpRequest) -> Response:
-    image = await settled(images_for(request.resources).make())
+    image = await settled(_images(request).make())
     return json_answer(_document(image), 201)
 
 
 async def list_all(request: HttpRequest) -> Response:
-    return json_answer({"images": [_document(image) for image in images_for(request.resources).all()]})
+    return json_answer({"images": [_document(image) for image in _images(request).all()]})
 
 
 async def remove(request: HttpRequest) -> Response:
-    await settled(images_for(request.resources).remove(request.path["image"]))
+    await settled(_images(request).remove(request.path["image"]))
     return no_content()
+
+
+def _images(request: HttpRequest) -> Images:
+    """For who may alter the cluster: images hold back room."""
+    return request.resources.images(AclOperation.ALTER)
 
 
 def _document(image: Image) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.pending import Pending, Steps, run, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.security.acls import AclOperation
 
 if TYPE_CHECKING:
-    from kbroker.broker import Broker
-    from kbroker.requests.resources import Resources
+    from kbroker.catalog.interface import Catalog
+    from kbroker.config.settings import Settings
+    from kbroker.scheduler import Scheduler
+    from kbroker.storage.interface import Directory
 
 
 class Image(NamedTuple):
@@ -33,28 +34,38 @@ class Image(NamedTuple):
 
 
 class Images:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        logs: Directory,
+        catalog: Catalog,
+        settings: Settings,
+        scheduler: Scheduler,
+        clock: Callable[[], int],
+    ) -> None:
+        self._logs = logs
+        self._catalog = catalog
+        self._settings = settings
+        self._scheduler = scheduler
+        self._clock = clock
         self._images: dict[str, Image] = {}
         self._timers: dict[str, Callable[[], None]] = {}
 
     def make(self) -> Pending[Image]:
-        broker, image_id = self._broker, base64.b16encode(os.urandom(8)).decode().lower()
-        logs, time_ms = broker.logs, broker.clock()
-        begun = logs.begin_image(image_id)
-        copied = broker.catalog.copy(begun.path)  # in the same turn
+        image_id, time_ms = base64.b16encode(os.urandom(8)).decode().lower(), self._clock()
+        begun = self._logs.begin_image(image_id)
+        copied = self._catalog.copy(begun.path)  # in the same turn
 
         def steps() -> Steps[Image]:
             try:
                 partitions = yield from wait(begun.finish())
                 yield from wait(copied)
             except Exception:
-                logs.remove_image(image_id)
+                self._logs.remove_image(image_id)
                 raise
-            keep_ms: int = broker.settings["kbroker.image.retention.ms"]
-            image = Image(image_id, begun.path, time_ms, partitions, broker.clock() + keep_ms)
+            keep_ms: int = self._settings["kbroker.image.retention.ms"]
+            image = Image(image_id, begun.path, time_ms, partitions, self._clock() + keep_ms)
             self._images[image_id] = image
-            self._timers[image_id] = broker.scheduler.after(keep_ms, lambda: self._expire(image_id))
+            self._timers[image_id] = self._scheduler.after(keep_ms, lambda: self._expire(image_id))
             return image
 
         return run(steps())
@@ -66,15 +77,9 @@ class Images:
         if self._images.pop(image_id, None) is None:
             raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no image {image_id[:100]}.")
         self._timers.pop(image_id)()
-        return self._broker.logs.remove_image(image_id)
+        return self._logs.remove_image(image_id)
 
     def _expire(self, image_id: str) -> None:
         self._images.pop(image_id, None)
         self._timers.pop(image_id, None)
-        self._broker.logs.remove_image(image_id)
-
-
-def images_for(resources: Resources) -> Images:
-    """For who may alter the cluster: where images lie is all that they learn, but images take room."""
-    resources.check_cluster(AclOperation.ALTER)
-    return resources.broker.images
+        self._logs.remove_image(image_id)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbroker.http.answers import json_answer, no_content
 from kbroker.http.endpoint import INTEGER, STRING, Answer, Endpoint, Parameter, Schema, json_answer_of
+from kbroker.http.problems import Problem
 from kbroker.network.awaiting import settled
 from kbroker.security.acls import AclOperation
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 async def make(request: HttpRequest) -> Response:
-    image = await settled(_images(request).make())
+    images = _images(request)
+    if request.broker.settings["kbroker.in.memory"]:
+        raise Problem(409, "There is nothing to copy: this broker keeps everything in memory.")
+    image = await settled(images.make())
     return json_answer(_document(image), 201)
 
 
@@ -64,7 +68,8 @@ ENDPOINTS = (
         "Make an image of the data directory.",
         answers={
             201: json_answer_of("It is there, and stays as it is while the broker goes on.", _IMAGE),
-            503: Answer("One is being made, there is no room, or there are no files."),
+            409: Answer("There is nothing to copy: everything is in memory."),
+            503: Answer("One is being made already, or there is no room."),
         },
         tag=_TAG,
         description="Its files are hard links: it takes no room of its own, but holds back that of what is "

@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from kbroker.internal_topics.topic import InternalTopic
     from kbroker.network.budget import Budget
     from kbroker.observability.exposition import Exposition
+    from kbroker.observability.health import Health
     from kbroker.observability.traces.recorder import Recorder
     from kbroker.operations.consumers.registry import Consumers
+    from kbroker.operations.images import Images
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.quotas.table import QuotaTable
@@ -219,6 +221,18 @@ class Broker:
         from kbroker.observability.traces.opening import has_ring
 
         return self.traces if has_ring(self) else None
+
+    @cached_property
+    def images(self) -> Images:
+        from kbroker.operations.images import Images
+
+        return Images(self.logs, self.catalog, self.settings, self.scheduler, self.clock)
+
+    @cached_property
+    def health(self) -> Health:
+        from kbroker.observability.health import Health
+
+        return Health(self)
 
     # quotas
 

@@ -1,12 +1,13 @@
 """The process: sockets, timers, signals, and the order in which things start and stop.
 
-Start: open the broker, bind the listeners, serve. Stop: refuse new connections, answer what is executing,
-close the broker.
+Start: open the broker, bind the listeners, serve. Stop: drain where that is set, refuse new connections,
+answer what is executing, close the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
     from kbroker.http.connection import HttpConnection, Speakers
+    from kbroker.network.service_manager import ServiceManager
     from kbroker.network.tls_listeners import TlsListeners
     from kbroker.pending import Pending
 
@@ -321,6 +323,7 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     freed = FreedMemory()
     freed.keep()
+    manager = _service_manager()
     server = await Server.open(settings)
     await server.start()
     if server.has_files_to_reload:
@@ -329,6 +332,35 @@ async def serve(
     if with_parent:
         _watch_parent(loop, stop)
     await ready(server)
+    if manager is not None:
+        manager.ready(f"serving on {', '.join(f'{host}:{port}' for _, host, port in server.all_addresses)}")
     await stop.wait()
+    if manager is not None:
+        manager.stopping("stopping")
+    await _drain(server, settings, stop)
     logger.info("stopping")
     await server.stop()
+    if manager is not None:
+        manager.close()
+
+
+def _service_manager() -> ServiceManager | None:
+    """Who started the process, if they want to hear how it goes."""
+    if not os.environ.get("NOTIFY_SOCKET"):
+        return None
+    from kbroker.network.service_manager import ServiceManager
+
+    return ServiceManager(os.environ)
+
+
+async def _drain(server: Server, settings: Settings, stop: asyncio.Event) -> None:
+    """Go on serving while those who send work find out that they shall not; a second signal ends that."""
+    server.broker.health.draining = True
+    drain_ms: int = settings["kbroker.drain.ms"]
+    if not drain_ms:
+        return
+    logger.info("not ready any more, and stopping in %d ms (kbroker.drain.ms)", drain_ms)
+    stop.clear()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(drain_ms / 1000):
+            await stop.wait()

@@ -295,6 +295,17 @@ class PartitionSize(NamedTuple):
     size_bytes: int
 
 
+class Image(Protocol):
+    """All logs as they were at one moment, in a directory of files that do not change (storage/image.py)."""
+
+    @property
+    def path(self) -> str: ...
+
+    def finish(self) -> Pending[int]:
+        """Resolved with the number of partitions when it is there. What fails leaves a part of it behind."""
+        ...
+
+
 class Directory(Protocol):
     """One data directory full of logs."""
 
@@ -330,6 +341,15 @@ class Directory(Protocol):
 
     def hold_appends(self, reason: StorageError | None) -> None:
         """Refuse appends to any log for this reason, or take them again; reading and deleting go on."""
+        ...
+
+    @property
+    def held(self) -> StorageError | None:
+        """Why appends are refused to all logs; None: they are not."""
+        ...
+
+    def check_writable(self) -> Pending[None]:
+        """Fails with OSError if the volume takes no new file."""
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
@@ -382,6 +402,15 @@ class Directory(Protocol):
         ...
 
     def usable_bytes(self) -> int: ...
+
+    def begin_image(self, name: str) -> Image:
+        """What a copy can be made of while appends go on: all logs as they are now.
+
+        Raises StorageError where there are no files, or one is being made.
+        """
+        ...
+
+    def remove_image(self, name: str) -> Pending[None]: ...
 
     def reconfigure(self, settings: DirectoryConfig) -> None:
         """From now on these hold."""

@@ -40,6 +40,8 @@ COMMANDS = {
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",
+    "backup": "backup",
+    "restore": "restore",
     "docs": "docs",
     "completion": "completion",
 }

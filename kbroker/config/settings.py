@@ -47,7 +47,7 @@ ENVIRONMENT_PREFIX = "KBROKER_"
 # What other commands and the tests read; and Kubernetes describes a service named kbroker to every pod in
 # the variables of the second line.
 _NOT_SETTINGS = (
-    r"KBROKER_(BOOTSTRAP|CACHE|MAVEN_REPOSITORY|COMPAT(_\w+)?"
+    r"KBROKER_(BOOTSTRAP|HTTP_URL|CACHE|MAVEN_REPOSITORY|COMPAT(_\w+)?"
     r"|SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
 )
 

@@ -109,6 +109,7 @@ TAGS = {
     "Confluent REST Proxy v2": "The older API of Confluent's REST Proxy, with consumer instances.",
     "Confluent REST Proxy v3": "What clients of Confluent's REST Proxy use; its failures have its form.",
     "metrics": "What the broker measures, for Prometheus.",
+    "health": "Whether the broker is alive, and ready for work.",
     "documentation": "This document.",
 }
 

@@ -27,6 +27,7 @@ _PLAIN = (
     "kbroker.http.streams.sockets",
     "kbroker.http.configs",
     "kbroker.http.cluster",
+    "kbroker.http.images",
     "kbroker.http.acls",
     "kbroker.http.groups",
     "kbroker.http.consumers",
@@ -36,6 +37,7 @@ _PLAIN = (
 _OTHERS: tuple[tuple[str, str], ...] = (
     ("", "kbroker.http.documentation"),
     ("", "kbroker.http.metrics"),
+    ("", "kbroker.http.health"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.clusters"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.topics"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.partitions"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
+    from kbroker.operations.images import Images
     from kbroker.pending import Pending
     from kbroker.quotas.table import QuotaTable
     from kbroker.quotas.throttling import RequestThrottle
@@ -262,6 +263,10 @@ class Resources:
     def log_directory(self, operation: AclOperation) -> Directory:
         self.check_cluster(operation)
         return self.broker.logs
+
+    def images(self, operation: AclOperation) -> Images:
+        self.check_cluster(operation)
+        return self.broker.images
 
     def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
         self.check_creation(new.name)

@@ -20,6 +20,7 @@ from kbroker.storage.interface import (
     Appended,
     Assigned,
     EpochEndOffset,
+    Image,
     LogTrace,
     LongAppend,
     PartitionSize,
@@ -304,6 +305,19 @@ class LateDirectory:
 
     def hold_appends(self, reason: StorageError | None) -> None:
         self.inner.hold_appends(reason)
+
+    @property
+    def held(self) -> StorageError | None:
+        return self.inner.held
+
+    def check_writable(self) -> Pending[None]:
+        return self.inner.check_writable()
+
+    def begin_image(self, name: str) -> Image:
+        return self.inner.begin_image(name)
+
+    def remove_image(self, name: str) -> Pending[None]:
+        return self.inner.remove_image(name)
 
     def total_bytes(self) -> int:
         return -1

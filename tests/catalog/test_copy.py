@@ -34,7 +34,26 @@ class Loop:
     def deliver(self, callback: Callable[[], None]) -> None:
         self._callbacks.put(callback)
 
-    def topics_in(directory: Path) -> set[str]:
+    def settle(self, *pending: Pending[None]) -> None:
+        while not all(each.done for each in pending):
+            self._callbacks.get(timeout=30)()
+        for each in pending:
+            each.result()
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    directory = tmp_path / "copy"
+    directory.mkdir()
+    return directory
+
+
+def topics_in(directory: Path) -> set[str]:
     catalog = SqliteCatalog.open(directory)
     try:
         return {row.name for row in catalog.snapshot().topics}
@@ -61,21 +80,18 @@ def test_what_was_asked_for_is_there_and_what_comes_after_is_not(
     catalog = SqliteCatalog.open(tmp_path)
     if started:
         catalog.start(loop.deliver)
-    before = [
-        catalog.create_topic(topic(f"before-{each}"), {}) for each in range(50)
-    ]
+    before = [catalog.create_topic(topic(f"before-{each}"), {}) for each in range(50)]
     copied = catalog.copy(str(copy))
-    after = [
-        catalog.create_topic(topic(f"after-{each}"), {})
-        for each in range(50)
-    ]
+    after = [catalog.create_topic(topic(f"after-{each}"), {}) for each in range(50)]
     loop.settle(*before, copied, *after)
     catalog.close()
     assert topics_in(copy) == {f"before-{each}" for each in range(50)}
     assert len(topics_in(tmp_path)) == 100
 
 
-def test_what_is_journaled_is_there_and_what_comes_after_is_not(tmp_path: Path, copy: Path, loop: Loop) -> None:
+def test_what_is_journaled_is_there_and_what_comes_after_is_not(
+    tmp_path: Path, copy: Path, loop: Loop
+) -> None:
     catalog = SqliteCatalog.open(tmp_path)
     catalog.snapshot()
     store = catalog.group_store()

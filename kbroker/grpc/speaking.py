@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kbroker.http.problems import Problem
 
 logger = logging.getLogger("kbroker.grpc")
+for _name in ("h2", "hpack", "hyperframe"):  # at level debug they tell what came: credentials, too
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 _PARSED_AT_ONCE: Final = 16 * 1024  # bytes
 _TURN_SECONDS: Final = 0.002
@@ -90,7 +92,7 @@ class GrpcSpeaker:
     def connection_made(self, transport: asyncio.Transport) -> None:
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW - _FIRST_WINDOW)
-        self._flush_soon()
+        # Sent with the first answer: the client speaks first, and within TLS only after the handshake.
 
     def data_received(self, data: bytes) -> None:
         if self._over:

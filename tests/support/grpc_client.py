@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import queue
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
@@ -40,12 +41,21 @@ pb: Any = compiled()[0]
 class GrpcClient:
     """A channel and its stub: `client.Publish(…)`; what is refused raises grpc.RpcError."""
 
-    def __init__(self, address: str, **options: Any) -> None:
-        self.channel = grpc.insecure_channel(address, **options)
+    def __init__(
+        self, address: str, tls: grpc.ChannelCredentials | None = None, *, user: str = "", **metadata: str
+    ) -> None:
+        """``user``: a name and a password, with a colon. ``metadata``: of every call."""
+        if tls is None:
+            self.channel = grpc.insecure_channel(address)
+        else:
+            self.channel = grpc.secure_channel(address, tls)
+        if user:
+            metadata["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+        self.metadata = [(name.replace("_", "-"), value) for name, value in metadata.items()]
         self._stub = compiled()[1].KbrokerStub(self.channel)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stub, name)
+        return partial(getattr(self._stub, name), metadata=self.metadata)
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         self.CreateTopic(pb.CreateTopicRequest(name=name, partitions=partitions, configs=configs), timeout=20)
@@ -56,7 +66,7 @@ class GrpcClient:
         return list(self.Publish(request, timeout=20).records)
 
     def consume(self, *topics: str, **subscription: Any) -> Consuming:
-        return Consuming(self._stub, pb.Subscribe(topics=topics, **subscription))
+        return Consuming(self.Consume, pb.Subscribe(topics=topics, **subscription))
 
     def __enter__(self) -> Self:
         return self
@@ -68,10 +78,10 @@ class GrpcClient:
 class Consuming:
     """A Consume call: what comes, and commits the other way."""
 
-    def __init__(self, stub: Any, subscribe: Any) -> None:
+    def __init__(self, consume: Any, subscribe: Any) -> None:
         self._out: queue.Queue[Any] = queue.Queue()
         self._out.put(pb.ConsumeRequest(subscribe=subscribe))
-        self.call = stub.Consume(iter(self._out.get, None), timeout=120)
+        self.call = consume(iter(self._out.get, None), timeout=120)
 
     def next(self, kind: str) -> Any:
         """The next message, which is of this kind."""

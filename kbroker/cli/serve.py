@@ -48,6 +48,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="PORT",
         help="port of the HTTP API (default 8080, if it is free; 0 picks a free one, off opens none)",
     )
+    parser.add_argument(
+        "--grpc-port",
+        metavar="PORT",
+        help="port of the gRPC API, which needs kbroker[grpc] (default: none; 0 picks a free one)",
+    )
     parser.add_argument("--data", metavar="DIR", help="data directory (default ./data)")
     parser.add_argument("--config", metavar="FILE", help="settings: YAML, or a Kafka server.properties")
     parser.add_argument(
@@ -168,6 +173,9 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
     if server.http_address is not None:
         others += f", HTTP on {_url(settings, server.http_address)}"
+    if server.grpc_address is not None:
+        host, port = server.grpc_address
+        others += f", gRPC on [{host}]:{port}" if ":" in host else f", gRPC on {host}:{port}"
     controlled = f", control port {control}" if control is not None else ""
     open_to = _open_to_others(settings, server)
     if open_to:
@@ -238,6 +246,8 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["log.dirs"] = arguments.data
     if arguments.http_port is not None:
         flags["kbroker.http.port"] = arguments.http_port
+    if arguments.grpc_port is not None:
+        flags["kbroker.grpc.port"] = arguments.grpc_port
     if arguments.fsync:
         flags["kbroker.fsync"] = "true"
     if arguments.in_memory:

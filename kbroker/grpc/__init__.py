@@ -1,0 +1,1 @@
+"""The gRPC API (docs/grpc.md), loaded with its first connection."""

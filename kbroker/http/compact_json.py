@@ -50,51 +50,51 @@ def compact_in_steps(document: Any) -> Steps[bytes]:
     """The same of what may take long."""
     if not is_long(document):
         return compact_bytes(document)
-    parts: list[bytes] = []
+    written = bytearray()
     try:
-        yield from _write(document, parts, _parts)
+        yield from _write(document, written, _parts)
     except UnicodeEncodeError:
-        parts.clear()
-        yield from _write(document, parts, _ascii_parts)
-    return b"".join(parts)
+        written.clear()
+        yield from _write(document, written, _ascii_parts)
+    return bytes(written)
 
 
-def _write(document: Any, parts: list[bytes], write: Callable[[Any, int], Iterable[str]]) -> Steps[None]:
+def _write(document: Any, written: bytearray, write: Callable[[Any, int], Iterable[str]]) -> Steps[None]:
     if type(document) is LongList:
-        yield from _write_members(document, parts, write)
+        yield from _write_members(document, written, write)
     elif type(document) is LongDict:
-        yield from _write_members(document.items(), parts, write)
+        yield from _write_members(document.items(), written, write)
     elif is_long(document):
-        parts.append(b'"')
+        written += b'"'
         for start in range(0, len(document), _CHARACTERS):
             text = "".join(write(document[start : start + _CHARACTERS], 0))
-            parts.append(text[1:-1].encode())
+            written += text[1:-1].encode()
             yield None
-        parts.append(b'"')
+        written += b'"'
     else:
-        parts.append("".join(write(document, 0)).encode())
+        written += "".join(write(document, 0)).encode()
 
 
 def _write_members(
-    members: Iterable[Any], parts: list[bytes], write: Callable[[Any, int], Iterable[str]]
+    members: Iterable[Any], written: bytearray, write: Callable[[Any, int], Iterable[str]]
 ) -> Steps[None]:
     """Of a list, or the names and values of an object."""
     named = type(members) is not LongList
-    parts.append(b"{" if named else b"[")
+    written += b"{" if named else b"["
     rest = iter(members)
     comma = b""
     while some := list(islice(rest, _TOGETHER)):
         if not any(is_long(part) for each in some for part in (each if named else (each,))):
             text = "".join(write(dict(some) if named else some, 0))
-            parts += (comma, text[1:-1].encode())
+            written += comma + text[1:-1].encode()
             comma = b","
         else:
             for each in some:
-                parts.append(comma)
+                written += comma
                 comma = b","
                 if named:
-                    yield from _write(each[0], parts, write)
-                    parts.append(b":")
-                yield from _write(each[1] if named else each, parts, write)
+                    yield from _write(each[0], written, write)
+                    written += b":"
+                yield from _write(each[1] if named else each, written, write)
         yield None
-    parts.append(b"}" if named else b"]")
+    written += b"}" if named else b"]"

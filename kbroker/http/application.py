@@ -154,7 +154,7 @@ class Application:
         endpoint = _chosen(found.endpoints, scope)
         if endpoint is None:
             allowed = sorted({"GET" if each == WEBSOCKET else each for each in found.allowed})
-            if method == "GET" and not found.endpoints:
+            if method == "GET" and WEBSOCKET in found.allowed and not found.endpoints:
                 raise Problem(
                     426, "This path is a WebSocket: open it as one.", headers={"upgrade": "websocket"}
                 )

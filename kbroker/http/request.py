@@ -5,16 +5,13 @@ A body counts in the broker's budget from its first byte until the answer is sen
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import parse_qs
 
-from kbroker.http.bodies import rest_of_body
+from kbroker.http.bodies import document_of, rest_of_body
 from kbroker.http.exchange import ClientGone
-from kbroker.http.json_documents import AT_ONCE_BYTES, parsed
 from kbroker.http.problems import Problem
-from kbroker.http.turns import in_turns
 from kbroker.quotas.entities import PRODUCER_BYTE_RATE
 
 if TYPE_CHECKING:
@@ -190,11 +187,10 @@ class HttpRequest:
         if not body:
             raise Problem(400, "The body is empty: send a JSON document.")
         try:
-            if len(body) > AT_ONCE_BYTES:
-                return await in_turns(self, parsed(body))
-            return json.loads(body)
+            document, _ = await document_of(self, body)
         except (ValueError, RecursionError) as error:
             raise Problem(400, f"The body is not JSON: {error}.") from None
+        return document
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, for endpoints that answer before its end. Nothing of it is kept."""

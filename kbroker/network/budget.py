@@ -27,7 +27,7 @@ from kbroker.pending import Pending
 logger = logging.getLogger("kbroker.budget")
 
 
-_WORK = object()
+_WORK, _DOCUMENT = object(), object()
 
 
 class _Waiter:
@@ -36,7 +36,8 @@ class _Waiter:
     def __init__(self, size: int, granted: Callable[[], None], whose: object | None) -> None:
         self.size = size
         self.granted = granted
-        self.whose = whose  # the frame or body that is coming, or _WORK; None: something that is soon over
+        self.whose = whose
+        """The frame or body that is coming, _WORK or _DOCUMENT; None: something that is soon over."""
 
 
 class Budget:
@@ -117,6 +118,10 @@ class Budget:
         self._bodies[body] = None
         return self._reserve(size, granted, body)
 
+    def reserve_for_document(self, size: int, granted: Callable[[], None]) -> Callable[[], None] | None:
+        """The same for what is made of a body: all of them have half, so that work on them can begin."""
+        return self._reserve(size, granted, _DOCUMENT)
+
     def _reserve(
         self, size: int, granted: Callable[[], None], whose: object | None
     ) -> Callable[[], None] | None:
@@ -177,6 +182,8 @@ class Budget:
         if whose is _WORK:
             used = self.used if self._at_work else self.used - self._aside
             return used + size <= self.limit or used <= 0
+        if whose is _DOCUMENT:
+            return (self.used - self._aside + size) * 2 <= self.limit
         if whose in self._bodies:
             return (self.used + size) * 2 <= self.limit or whose is next(iter(self._bodies))
         return self.used + size <= self.tight_above or whose is next(iter(self._frames))

@@ -28,6 +28,7 @@ TINY: dict[str, tuple[str, ...]] = {
     "benchmarks.acls": ("--scale", "0.01"),
     "benchmarks.share_states": ("--scale", "0.01"),
     "benchmarks.http": ("--rounds", "1", "--scale", "0.002"),
+    "benchmarks.scrape": ("--scale", "0.01"),
 }
 # Brokers of their own, which take their time to start.
 SECURED = (

@@ -235,6 +235,10 @@ class Log(Protocol):
         """The (first) record with the largest timestamp."""
         ...
 
+    def timestamp_of(self, offset: int) -> int | Pending[int]:
+        """The largest timestamp of the batch that holds this offset, which is below the high watermark."""
+        ...
+
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset: ...
 
     def delete_records_before(self, offset: int) -> int | Pending[int]:

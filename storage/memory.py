@@ -141,6 +141,13 @@ class MemoryLog(AbstractLog[MemorySegment]):
             for index in range(first, len(segment.batches)):
                 yield segment.batches[index], segment.last_offsets[index]
 
+    def timestamp_of(self, offset: int) -> int:
+        self._check_readable()
+        self._check_range(offset)
+        for batch, _ in self._batches_from(offset):
+            return read_header(batch).max_timestamp
+        return -1
+
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         for batch, last_offset in self._batches_from(self.log_start_offset):
             if last_offset >= self.high_watermark:

@@ -18,6 +18,7 @@ Sans-IO: logs are given, time is asked for, waiting is a Pending.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -73,6 +74,18 @@ class Environment(Protocol):
         ...
 
 
+class DeadLetterCounts:
+    """Of one group, since the start."""
+
+    __slots__ = ("failed_requests", "records", "requests")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.requests = 0
+        """Batches that were to be appended."""
+        self.failed_requests = 0
+
+
 class _Progress:
     """How far the dead letters of an intent are written."""
 
@@ -93,6 +106,8 @@ class DeadLetters:
         self._environment = environment
         # Of a share partition and a dead-letter partition: producer id and next sequence, in this run.
         self._producers: dict[_Way, tuple[int, int]] = {}
+        self.counts: dict[str, DeadLetterCounts] = defaultdict(DeadLetterCounts)
+        """By group."""
         self._turns: dict[ShareKey, Pending[None]] = {}  # settles when the move before is done
 
     def store(
@@ -253,6 +268,7 @@ class DeadLetters:
         self, key: ShareKey, intent: Intent, source: Log, log: Log, progress: _Progress
     ) -> Steps[None]:
         place = Place(key.group_id, intent.topic, key.partition)
+        counts = self.counts[key.group_id]
         for dead in intent.dead:
             offset = max(dead.first_offset, progress.last_offset + 1)
             while offset <= dead.last_offset:
@@ -264,7 +280,13 @@ class DeadLetters:
                 )  # fmt: skip
                 much = data is not None and len(data) > _MUCH_BYTES
                 for batch in (yield from wait(self._environment.aside(make))) if much else make():
-                    appended = yield from wait(self._environment.append(log, memoryview(batch.data)))
+                    counts.requests += 1
+                    try:
+                        appended = yield from wait(self._environment.append(log, memoryview(batch.data)))
+                    except Exception:
+                        counts.failed_requests += 1
+                        raise
+                    counts.records += batch.records
                     progress.sequence = batch.next_sequence
                     progress.last_offset = batch.last_offset
                     progress.written += batch.records

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Sequence
 from itertools import count
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kbroker.authentication.credentials import RequestLogins
@@ -70,11 +71,14 @@ class Application:
         request_id = self._request_id(scope)
         request: HttpRequest | None = None
         page: Page | None = None
+        path_told = ""
+        began = perf_counter()
         try:
             try:
                 answer = self._origins.preflight(scope) if scope["method"] == "OPTIONS" else None
                 if answer is None:
                     endpoint, path = self._route(scope, scope["method"])
+                    path_told = endpoint.path
                     page = self._origins.judge(scope, public=endpoint.public)
                     request = self._request(scope, exchange.receive, path, request_id)
                     if not endpoint.at_once:
@@ -91,6 +95,7 @@ class Application:
                 scope["state"]["connection"].answered_early = True
             if logger.isEnabledFor(logging.DEBUG):
                 _log(scope, request_id, request, answer.status_code)
+            self._count(scope["method"], path_told, answer.status_code, began)
             await self._send(answer, exchange, request)
         except ClientGone:
             pass
@@ -116,6 +121,7 @@ class Application:
             await send(message)
 
         websocket = WebSocket(scope, receive, answer)
+        began = perf_counter()
         try:
             endpoint, path = self._route(scope, WEBSOCKET)
             page = self._origins.judge(scope, public=False)
@@ -124,6 +130,7 @@ class Application:
             await self._identify(request, endpoint, page)
             if endpoint.quota == CONSUMER_BYTE_RATE:
                 send = _counted(send, request)
+            self._count("GET", endpoint.path, 101, began)
             if logger.isEnabledFor(logging.DEBUG):
                 _log(scope, request_id, request, 101)
             assert endpoint.socket is not None
@@ -219,6 +226,14 @@ class Application:
             throttle = request.caller.throttle
             if throttle is not None and throttle.mutation_wait_ms:
                 headers.setdefault("retry-after", retry_after(throttle.mutation_wait_ms))
+
+    def _count(self, method: str, path: str, status: int, began: float) -> None:
+        """``path``: of the endpoint; what clients make up is no label of a metric."""
+        traffic = self.broker.traffic
+        if not path:
+            method = ""
+        traffic.http_requests[method, path, status] += 1
+        traffic.http_times[method, path].add(perf_counter() - began)
 
     def _request_id(self, scope: Scope) -> str:
         for name, value in scope["headers"]:

@@ -68,6 +68,11 @@ class Budget:
         """More than three quarters are used: take in little at a time."""
         return self.used > self.tight_above
 
+    @property
+    def waiting(self) -> int:
+        """How many reservations wait."""
+        return len(self._waiters)
+
     def take(self, size: int) -> None:
         """Account for bytes that are there already."""
         self.used += size

@@ -11,8 +11,9 @@ from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from kbroker.observability.families import COUNTER, Family, Prefixes
+from kbroker.observability.families import COUNTER, Family, Piece, Prefixes
 from kbroker.observability.table import families
+from kbroker.pending import Pending
 from kbroker.requests.long_requests import Steps
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PART_CHARACTERS = 64 * 1024
+_PART_CHARACTERS = 256 * 1024
 _TURN_SECONDS = 0.0005
 
 
@@ -77,14 +78,14 @@ class Scrape:
 
     def part(self) -> Steps[bytes]:
         """The next part, made in one turn. It may be empty before the end."""
-        yield None
-        return self.next_part()
-
-    def next_part(self) -> bytes:
-        turn_ends = perf_counter() + _TURN_SECONDS
         parts: list[str] = []
         size = 0
+        turn_ends = perf_counter() + _TURN_SECONDS
         for piece in self._pieces:
+            if isinstance(piece, Pending):  # what the disk must be asked for
+                yield piece
+                turn_ends = perf_counter() + _TURN_SECONDS
+                continue
             parts.append(piece)
             size += len(piece)
             if size >= _PART_CHARACTERS or perf_counter() > turn_ends:
@@ -94,7 +95,7 @@ class Scrape:
         return "".join(parts).encode()
 
 
-def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[str]:
+def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[Piece]:
     exposition.left_out.clear()
     exposition.scrapes += 1
     for family in families():

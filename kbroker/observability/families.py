@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kbroker.pending import Pending
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -20,7 +22,9 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 Number = int | float
 Series = Iterable[tuple[tuple[str, ...], Number]]
 """Values of labels, and what was read of them."""
-Write = Callable[["Exposition", "Family"], Iterator[str]]
+Piece = str | Pending[Any]
+"""Whole lines, maybe none; or what is to be waited for before the next piece."""
+Write = Callable[["Exposition", "Family"], Iterator[Piece]]
 
 _PIECE = 256  # series that are written in one go
 

@@ -13,9 +13,9 @@ from kbroker.observability.families import GAUGE, value, values
 from kbroker.observability.group_series import (
     by_group_partition,
     by_group_topic,
-    lag_of,
+    lags_of,
     members_of,
-    offset_of,
+    offsets_of,
 )
 from kbroker.observability.partition_series import by_partition, end_offset, of_every_partition, start_offset
 
@@ -61,16 +61,18 @@ FAMILIES = (
         lambda broker: 0,
     ),
     by_group_partition(
-        "kafka_consumergroup_current_offset", "What a group has committed of a partition.", offset_of
+        "kafka_consumergroup_current_offset", "What a group has committed of a partition.", offsets_of
     ),
     by_group_topic(
         "kafka_consumergroup_current_offset_sum",
         "The sum of what a group has committed of a topic's partitions.",
-        offset_of,
+        offsets_of,
     ),
     by_group_partition(
-        "kafka_consumergroup_lag", "Records of a partition that a group has yet to read.", lag_of
+        "kafka_consumergroup_lag", "Records of a partition that a group has yet to read.", lags_of
     ),
-    by_group_topic("kafka_consumergroup_lag_sum", "Records of a topic that a group has yet to read.", lag_of),
+    by_group_topic(
+        "kafka_consumergroup_lag_sum", "Records of a topic that a group has yet to read.", lags_of
+    ),
     values("kafka_consumergroup_members", GAUGE, "Members of a group.", ("consumergroup",), members_of),
 )

@@ -48,7 +48,7 @@ class Layout:
         self._changed = True
 
     def chunks(self, most: int) -> Iterator[Chunk]:
-        """Of as many partitions at most, by the names of their topics."""
+        """Of as many partitions at most."""
         if self._changed or most != self._most:
             yield from self._lay_out(most)
         else:
@@ -60,7 +60,7 @@ class Layout:
         chunks: list[Chunk] = []
         left = most
         chunk = Chunk()
-        for topic in sorted(self._broker.topics, key=lambda topic: topic.name):
+        for topic in list(self._broker.topics):
             name = escaped(topic.name)
             for partition in range(min(topic.partitions, left)):
                 chunk.places.append(((topic.topic_id, partition), topic.name))

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from kbroker.observability.families import (
-    COUNTER,
-    HISTOGRAM,
-    Family,
-    Number,
-    labels_text,
-    text_of,
-    value,
-    values,
-)
+from kbroker.observability.families import COUNTER, Number, value, values
+from kbroker.observability.histograms import histogram
 from kbroker.protocol.errors import ErrorCode
-from kbroker.times import BOUNDS
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.observability.exposition import Exposition
     from kbroker.requests.traffic import ApiTraffic
-    from kbroker.times import Times
 
 _ERROR_NAMES = {int(code): code.name for code in ErrorCode}
-_UPPER_BOUNDS = (*map(text_of, BOUNDS), "+Inf")
 
 
 def _by_api(
@@ -39,28 +26,6 @@ def _errors(broker: Broker) -> Iterator[tuple[tuple[str, ...], int]]:
     for name, found in broker.traffic.named():
         for code, count in sorted(found.errors.items()):
             yield (name, _ERROR_NAMES.get(code, str(code))), count
-
-
-def histogram(
-    name: str,
-    doc: str,
-    labels: tuple[str, ...],
-    read: Callable[[Broker], Iterator[tuple[tuple[str, ...], Times]]],
-) -> Family:
-    """Of times; the bounds are those of `Times`."""
-
-    def write(exposition: Exposition, family: Family) -> Iterator[str]:
-        for of, times in read(exposition.broker):
-            lines = [
-                f"{name}_bucket{labels_text((*labels, 'le'), (*of, bound))} {count}\n"
-                for bound, count in zip(_UPPER_BOUNDS, accumulate(times.buckets), strict=True)
-            ]
-            inner = labels_text(labels, of)
-            lines.append(f"{name}_sum{inner} {text_of(times.seconds)}\n")
-            lines.append(f"{name}_count{inner} {times.count}\n")
-            yield "".join(lines)
-
-    return Family(name, HISTOGRAM, doc, labels, write)
 
 
 FAMILIES = (

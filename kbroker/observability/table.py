@@ -11,7 +11,11 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("kafka_exporter", "Topics and consumer groups, by the names of kafka_exporter"),
     ("kafka_broker", "The broker, by the names of Strimzi's dashboards"),
     ("requests", "Requests of Kafka's protocol"),
-    ("own", "What is kbroker's own"),
+    ("groups", "Groups and transactions"),
+    ("shares", "Share groups"),
+    ("storage", "Logs and disks"),
+    ("clients", "Connections, quotas, memory for clients, HTTP"),
+    ("own", "The broker as such"),
     ("process", "The process"),
     ("scrape", "The text itself"),
 )

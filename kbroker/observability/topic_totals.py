@@ -36,10 +36,12 @@ class TopicTotals:
             totals.add(log)
             if done % _PAUSE_EVERY == 0:
                 yield ""
-        for totals in by_topic.values():
+        for done, totals in enumerate(by_topic.values()):
             whole.add_all(totals)
+            if done % _PAUSE_EVERY == 0:
+                yield ""
         whole.add_all(self._broker.deleted_logs)
-        self.by_topic = sorted(by_topic.items(), key=lambda each: each[0])
+        self.by_topic = list(by_topic.items())
         self.all = whole
         self._scrape = number
 

@@ -316,6 +316,7 @@ class ShareFetching(Fetching[SharePartitionFetch]):
             live.record_bytes = got.size_bytes / offsets
             changes.append((live, change))
             if acquired:
+                self._shares.counts[live.key.group_id].delivered(acquired)
                 read.asked.acquired = acquired
                 read.asked.records = found.holding(acquired)
                 left -= sum(each.last_offset - each.first_offset + 1 for each in acquired)

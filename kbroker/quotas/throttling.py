@@ -64,6 +64,9 @@ class Throttling:
         self._mutation_windows = mutation_windows
         self.clock = clock
         self.generation = 0  # of the quotas
+        self.throttled = 0
+        """Requests whose clients had to wait."""
+        self.throttled_ms = 0
         self._bounds: dict[str, dict[tuple[str | None, str | None], float]] = {key: {} for key in _KEYS}
         self._rates: dict[tuple[str, Tags], Rate] = {}
         self._buckets: dict[Tags, TokenBucket] = {}
@@ -284,6 +287,9 @@ class RequestThrottle:
 
     def _decide(self, wait_ms: int) -> None:
         self.throttle_ms = wait_ms
+        if wait_ms > 0:
+            self._throttling.throttled += 1
+            self._throttling.throttled_ms += wait_ms
         if wait_ms > 0 and self._mute is not None:
             self._mute(wait_ms)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -69,6 +69,10 @@ class Traffic:
         for api in APIS:
             self.by_key[api.key] = ApiTraffic()
         self.listeners: dict[str, ListenerTraffic] = defaultdict(ListenerTraffic)
+        self.http_requests: Counter[tuple[str, str, int]] = Counter()
+        """By method, path of the endpoint and status."""
+        self.http_times: dict[tuple[str, str], Times] = defaultdict(Times)
+        """By method and path of the endpoint."""
         self.malformed = 0
         """Frames that could not be answered."""
         self.slow_seconds = slow_ms / 1000 if slow_ms >= 0 else float("inf")

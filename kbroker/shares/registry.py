@@ -7,6 +7,7 @@ has it; one that is closed stores nothing any more.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from kbroker.coordinators.shares.state import UNDECIDED
 from kbroker.coordinators.shares.store import NotOwner, ShareKey
 from kbroker.pending import Pending, Steps, after, run, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
+from kbroker.shares.counts import ShareCounts
 from kbroker.shares.live import LiveShare
 from kbroker.shares.rights import MemberRights
 from kbroker.shares.start_offset import start_offset
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.state import ShareState
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.timers import Timers
-    from kbroker.dead_letters.moving import DeadLetters
+    from kbroker.dead_letters.moving import DeadLetterCounts, DeadLetters
     from kbroker.requests.share_sessions import ShareSession, ShareSessions
     from kbroker.storage.interface import Log
 
@@ -52,6 +54,8 @@ class Shares:
         open_dead_letters: Callable[[], DeadLetters],
     ) -> None:
         """`in_turns`: does what takes long, in turns with others."""
+        self.counts: dict[str, ShareCounts] = defaultdict(ShareCounts)
+        """By group."""
         self._open_dead_letters = open_dead_letters
         self._recovering: dict[ShareKey, Pending[None]] = {}
         self.settings = settings
@@ -98,6 +102,16 @@ class Shares:
         own: Pending[LiveShare] = Pending()  # one that stops waiting does not stop the others
         opening.then(own.follow)
         return own
+
+    def in_use(self) -> list[LiveShare]:
+        """All of them."""
+        return [live for partitions in self._groups.values() for live in partitions.values()]
+
+    @property
+    def dead_letter_counts(self) -> Mapping[str, DeadLetterCounts]:
+        """By group, of those that had any."""
+        opened: DeadLetters | None = self.__dict__.get("_dead_letters")
+        return {} if opened is None else opened.counts
 
     def store(self, changes: Changes) -> Pending[Failures]:
         """Store what share partitions have changed, in one write, and settle it.
@@ -172,8 +186,10 @@ class Shares:
             for live, change in settling:
                 live.writes -= 1
                 live.partition.settle(change, stored=done.succeeded, now_ms=now_ms)
-                if live.log.trace is not None and done.succeeded:
-                    tell_trace(live.log.trace, live.key.group_id, change)
+                if done.succeeded:
+                    self.counts[live.key.group_id].settled(change)
+                    if live.log.trace is not None:
+                        tell_trace(live.log.trace, live.key.group_id, change)
                 self.arm(live)
                 self._drop_if_unused(live)
             try:

@@ -395,6 +395,16 @@ class PartitionLog(AbstractLog[FileSegment]):
             )
         )
 
+    def timestamp_of(self, offset: int) -> int | Pending[int]:
+        if self._refusal is not None:
+            self._check_readable()
+        self._check_range(offset)
+        return self._cold_reads.now_or_later(
+            lambda wait, _loaded: self._reader.timestamp_of(
+                self._segments, self._segment_index(offset), offset, wait=wait
+            )
+        )
+
     def max_timestamp_offset(self) -> TimestampOffset | Pending[TimestampOffset | None] | None:
         if self._refusal is not None:
             self._check_readable()

@@ -361,6 +361,15 @@ class LogReader:
             yield position, read_header(buffer, position - start)
             position += size
 
+    def timestamp_of(self, segments: Sequence[FileSegment], index: int, offset: int, *, wait: bool) -> int:
+        """The largest of the first batch that holds an offset at or above `offset`; -1: there is none."""
+        for segment in segments[index:]:
+            start = self._start(segment, offset, wait)
+            for _, header in self.headers(segment, start, segment.size_bytes, wait=wait):
+                if header.last_offset >= offset:
+                    return header.max_timestamp
+        return -1
+
     def place_of(self, segments: Sequence[FileSegment], index: int, offset: int, *, wait: bool) -> Place:
         """Where the first batch starts that holds an offset at or above `offset`."""
         for segment in segments[index:]:

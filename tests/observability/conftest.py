@@ -1,4 +1,4 @@
-"""A broker without sockets or threads, and what it keeps of traces."""
+"""A broker without sockets or threads."""
 
 from __future__ import annotations
 

@@ -174,6 +174,9 @@ class LateLog:
         self._directory.unprepared_reads += 1
         return self._later(lambda: self.inner.read(offset, max_bytes, **how))
 
+    def timestamp_of(self, offset: int) -> Pending[int]:
+        return self._later(lambda: self.inner.timestamp_of(offset))
+
     def offset_for_timestamp(self, timestamp: int) -> Pending[TimestampOffset | None]:
         return self._later(lambda: self.inner.offset_for_timestamp(timestamp))
 

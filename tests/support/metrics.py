@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_prometheus
 
+from kbroker.requests.long_requests import LongRequests
 from tests.support.http_client import HttpClient
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -45,3 +50,14 @@ def scrape(http: HttpClient, *, openmetrics: bool = False) -> Samples:
     assert answer.status == 200, answer
     parse = parse_openmetrics if openmetrics else parse_prometheus
     return Samples(parse(answer.body.decode()))
+
+
+def scraped(broker: Broker) -> Samples:
+    """Of a broker in the process, whose logs and threads answer at once."""
+    running = broker.exposition.scrape(openmetrics=False)
+    text = b""
+    while not running.ended:
+        part = LongRequests(broker.scheduler).run(running.part())
+        assert isinstance(part, bytes)
+        text += part
+    return Samples(parse_prometheus(text.decode()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -46,3 +47,5 @@ class GroupEnvironment:
     timers: Timers = field(default_factory=Timers)
     soon: Callable[[Callable[[], None]], None] = lambda callback: callback()
     """Calls back when all requests that are at hand have been looked at."""
+    rebalances: Counter[str] = field(default_factory=Counter)
+    """How many generations or epochs groups began, by the type of the group."""

@@ -47,6 +47,7 @@ class EpochGroup(Generic[M, T]):
         self._unsaved: set[str] = set()
         self._unsaved_group = True
         self._closed = False
+        self._rebalances = env.rebalances
 
     # what it is
 
@@ -90,6 +91,7 @@ class EpochGroup(Generic[M, T]):
 
     def bump_epoch(self, now_ms: int) -> None:
         self.group_epoch += 1
+        self._rebalances[self.type] += 1
         self.changed_ms = now_ms
         self._unsaved_group = True
 

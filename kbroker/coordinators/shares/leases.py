@@ -37,6 +37,11 @@ class Leases:
             self._crowded = max(_FEW, 2 * len(self._heap))
         heapq.heappush(self._heap, (lease.deadline_ms, self._made, lease))
 
+    @property
+    def held(self) -> int:
+        """Records that members hold."""
+        return sum(lease.held for _, _, lease in self._heap if lease.member_id)
+
     def of(self, member_id: str) -> list[Lease]:
         """In the order in which they were made."""
         entries = sorted(entry for entry in self._heap if entry[2].member_id == member_id and entry[2].held)

@@ -89,6 +89,16 @@ class SharePartition:
         """The last offset in flight; one below the start offset: none is."""
         return self._window.end_offset
 
+    @property
+    def in_flight(self) -> int:
+        """Records from the start offset to the last that was ever given, whatever they are now."""
+        return self._window.size
+
+    @property
+    def acquired(self) -> int:
+        """Records that members hold."""
+        return self._leases.held
+
     def state(self) -> ShareState:
         """All of it as it is to be stored."""
         start_offset = self._window.start_offset

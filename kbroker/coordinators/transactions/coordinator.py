@@ -344,6 +344,14 @@ class TransactionCoordinator:
             raise TransactionalIdNotFound(transactional_id)
         return transaction
 
+    def open_transactions(self) -> list[Transaction]:
+        """Those that have begun and whose markers are not all written yet."""
+        return [
+            transaction
+            for transaction in self._transactions.values()
+            if transaction.state is TransactionState.ONGOING or transaction.is_prepared
+        ]
+
     def list_transactions(
         self, states: Collection[str], producer_ids: Collection[int], duration_ms: int, now_ms: int
     ) -> list[Transaction]:

@@ -399,6 +399,7 @@ class ClassicGroup(ClassicGroupState):
             self._schedule_join_end(now_ms)
             return
         self.next_generation(now_ms)
+        self._environment.rebalances[self.type] += 1
         if not self.members:
             self.save()
             return

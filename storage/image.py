@@ -2,9 +2,9 @@
 
 It lies within the data directory and takes no room: its files are hard links. That works because a log only
 grows: what is behind the moment is left out by who copies (`offline/backup.py`), for whom it stands in
-`image.json` where each log ended. Meanwhile appends go on. What takes files away, or puts others in their
-place, waits while links are made (it is due in a tick of the directory), except for what clients ask for and
-names can be followed through: deleted records and topics are renamed at first, and removed later.
+`image.json` where each log ended. Meanwhile appends go on. Retention, compaction and removal, which take
+files away or put others in their place, wait while links are made: they are due in a tick of the directory.
+Topics may be deleted, since their directories are renamed at first.
 
 What recovery makes again anyway is not part of it: the indexes of the segments that were being written. So
 the recovery points of an image lie where these segments begin.
@@ -67,7 +67,6 @@ class Image:
         self._ended = ended
         self._keys = list(closed)
         self._cuts: dict[Key, Cut] = {}
-        self._bases: dict[Key, set[int]] = {}  # of the segments that there were
         self._moved: dict[Key, str] = {}
         for log in logs:
             if log.on_disk:
@@ -81,7 +80,6 @@ class Image:
         if key in self._cuts or not log.on_disk:
             return
         active = log.segments[-1]
-        self._bases[key] = {segment.base_offset for segment in log.segments}
         self._cuts[key] = Cut(active.base_offset, active.size_bytes)
 
     def moving(self, key: Key, target: str) -> None:
@@ -128,29 +126,19 @@ class Image:
         for _ in range(_TRIES):
             source = self._moved.get(key) or os.path.join(self._root, directory)
             try:
-                if self._link_files(key, source, target):
-                    return
+                self._link_files(key, source, target)
+                return
             except FileNotFoundError:
-                continue  # it was renamed meanwhile
+                continue  # it was renamed meanwhile, or an older snapshot removed
         raise ImageFailed(f"no image can be made: files of {directory} are not there")
 
-    def _link_files(self, key: Key, source: str, target: str) -> bool:
-        """Returns whether all that belongs to it is there."""
-        present = set(self._files.names(source))
+    def _link_files(self, key: Key, source: str, target: str) -> None:
         linked = set(self._files.names(target))
-        bases = self._bases.get(key)
-        for name in sorted(present):
-            plain = name.removesuffix(names.DELETED)
-            if plain in linked or not _belongs(plain):
-                continue
-            if plain != name and (plain in present or bases is None or base_of(plain) not in bases):
-                continue  # it was given up before
-            self._files.link(os.path.join(source, name), os.path.join(target, plain))
-            linked.add(plain)
-        if bases is None:  # it has not grown so far
+        for name in self._files.names(source):
+            if name not in linked and _belongs(name):
+                self._files.link(os.path.join(source, name), os.path.join(target, name))
+        if key not in self._cuts:  # it has not grown so far
             self._note_end(key, target)
-            return True
-        return all(f"{base:020d}{names.LOG}" in linked for base in bases)
 
     def _note_end(self, key: Key, target: str) -> None:
         segments = [
@@ -164,7 +152,7 @@ class Image:
     def _describe(self) -> None:
         points, starts = self._contents[names.RECOVERY_POINTS], self._contents[names.LOG_STARTS]
         for key, cut in self._cuts.items():
-            points[key] = min(points.get(key, 0), max(cut.base_offset, starts.get(key, 0)))
+            points[key] = max(min(points.get(key, 0), cut.base_offset), starts.get(key, 0))
         for name, offsets in self._contents.items():
             content = checkpoints.encoded(name, offsets)
             self._files.write_bytes(os.path.join(self.path, name), content, sync=False)

@@ -75,7 +75,10 @@ def content_of(files: Files, image: str) -> _Content:
             found.files[name] = size
     for directory in files.directories(image):
         end = document["ends"].get(directory)
-        for name, size in files.sizes(os.path.join(image, directory)).items():
+        sizes = files.sizes(os.path.join(image, directory))
+        if end is not None and f"{end[0]:020d}{names.LOG}" not in sizes:
+            raise BackupError(f"{directory} is not whole: is the image still there?")
+        for name, size in sizes.items():
             taken = size if end is None else _taken(name, size, *end)
             if taken is not None:
                 found.files[f"{directory}/{name}"] = taken

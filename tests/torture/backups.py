@@ -113,7 +113,7 @@ class Keys:
 
     def _churn(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 0})
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 0, "log_level": 0})
         number = 0
         while not self._over.is_set():
             number += 1
@@ -228,7 +228,7 @@ class Backups:
                         self._wrong(taken, f"{key}: committed before, and lost")
             self._judge_copies(taken, bootstrap)
             self._judge_keys(taken, bootstrap)
-            producer = Producer({"bootstrap.servers": bootstrap})
+            producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
             producer.produce(TOPIC, b"later:0:0")
             if producer.flush(30):
                 self._wrong(taken, "it takes no records")

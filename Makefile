@@ -89,6 +89,7 @@ torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong p
 	$(BIN)/python -m tests.torture.share_consumers --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.failed_logins --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.streams --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.backups --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

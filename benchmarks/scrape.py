@@ -1,8 +1,8 @@
 """What a scrape of /metrics costs the broker, and who asks beside it: `python -m benchmarks.scrape`.
 
 Topics of 100 partitions, each with a record. The processor's time is that of the broker, for a scrape and for
-40,000 series of it. Beside it a client sends a Produce and waits for its answer, again and again: how long the
-slowest hundredth of them took, with and without somebody who scrapes all the time.
+40,000 series of it. Beside it a client sends a Produce and waits for its answer, again and again: how long
+the slowest hundredth of them took, with and without somebody who scrapes all the time.
 """
 
 from __future__ import annotations

@@ -8,12 +8,14 @@ import gc
 import logging
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from kbroker import __version__
 
 if TYPE_CHECKING:
     from kbroker.config.settings import Settings
+    from kbroker.observability.log_limit import LogLimit
     from kbroker.server import Server
 
 _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector looks for cycles; Python: 700
@@ -21,6 +23,7 @@ _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector lo
 _LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
 _HTTP_PORT = "8080"
+_SWEEP_SECONDS = 2
 _LOGIN = (
     " -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=SCRAM-SHA-256"
     " -X sasl.username=… -X sasl.password=…"
@@ -109,16 +112,16 @@ def run(arguments: argparse.Namespace) -> int:
             port=arguments.port,
             advertise=arguments.advertise,
         )
-        _start_logging(settings["kbroker.log.level"], arguments.log_format)
+        limit = _start_logging(settings["kbroker.log.level"], arguments.log_format)
         if settings.warning:
             logging.getLogger("kbroker").warning("%s", settings.warning)
-        return _serve(settings, arguments)
+        return _serve(settings, arguments, limit)
     except (SettingError, StartError, DataDirectoryError, CatalogError) as error:
         print(f"kbroker: {error}", file=sys.stderr)  # noqa: T201
         return 1
 
 
-def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
+def _serve(settings: Settings, arguments: argparse.Namespace, limit: LogLimit) -> int:
     import uvloop
 
     from kbroker.server import StartError, serve
@@ -134,6 +137,7 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
             logging.getLogger("kbroker").warning("there is no HTTP API: %s", error)
         if arguments.control_port is not None:
             control = await server.open_control_port(arguments.control_port)
+        _tell_left_out(limit)
         _spare_the_collector()
         _announce(server, settings, control)
 
@@ -217,16 +221,30 @@ def _open_to_others(settings: Settings, server: Server) -> str:
     )
 
 
-def _start_logging(level: str, style: str) -> None:
+def _start_logging(level: str, style: str) -> LogLimit:
     """Neither format ever holds keys or values of records: nothing in the broker logs them."""
+    from kbroker.observability.log_limit import LogLimit
+    from kbroker.observability.log_lines import TextFormatter
+
     handler = logging.StreamHandler(sys.stderr)
     if style == "json":
         from kbroker.cli.json_log import JsonFormatter
 
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(TextFormatter())
+    limit = LogLimit(time.monotonic, handler.emit)
+    handler.addFilter(limit)
     logging.basicConfig(level=_LEVELS.get(level, level), handlers=[handler])
+    return limit
+
+
+def _tell_left_out(limit: LogLimit) -> None:
+    """Every few seconds, of what the log does not say any more."""
+    import asyncio
+
+    limit.sweep()
+    asyncio.get_running_loop().call_later(_SWEEP_SECONDS, _tell_left_out, limit)
 
 
 def _flags(arguments: argparse.Namespace) -> dict[str, str]:

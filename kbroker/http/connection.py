@@ -121,6 +121,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._speaker: Speaker | None = None
         self._speakers: Speakers | None = None
+        self.number = 0
         self._early = b""
         self._received_bytes = 0
         self._sent_bytes = 0
@@ -138,7 +139,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.last_active = self.head_since = self._host.now_ms()
         refusal = self._host.connections.admit(self)
         if refusal is not None:
-            logger.warning("closing %s: %s", self.peer_host, refusal)
+            self._log_end(refusal)
             self._transport.close()
             return
         rates = self._host.broker.connection_rates
@@ -379,8 +380,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         return None if waits_for_us else self.last_active
 
     def give_up(self, reason: str) -> None:
-        logger.warning("closing %s: %s", self.peer_host, reason)
+        self._log_end(reason)
         self.abort()
+
+    def _log_end(self, reason: str) -> None:
+        extra = {"connection": self.number, "peer": self.peer_host}
+        logger.warning("closing %s: %s", self.peer_host, reason, extra=extra)
 
     def drain(self, on_drained: Callable[[], None]) -> None:
         self._on_drained = on_drained

@@ -25,6 +25,7 @@ COMMANDS = {
     "group": "group",
     "lag": "lag",
     "dlq": "dlq",
+    "trace": "trace",
     "config": "config",
     "cluster": "cluster",
     "user": "user",

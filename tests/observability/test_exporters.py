@@ -54,7 +54,7 @@ def test_opentelemetry_reads_spans_as_they_are_meant() -> None:
             "kbroker.reason": "reject",
         },
         OtlpSpan.SPAN_KIND_INTERNAL, Status.STATUS_CODE_ERROR,
-        {"service.name": "kbroker", "number": 7}, "kbroker.traces",
+        {"service.name": "kbroker", "number": 7}, "kbroker.traces", (),
     )  # fmt: skip
     assert (read_root.parent_id, read_root.kind) == ("", OtlpSpan.SPAN_KIND_SERVER)
     assert read_root.status == Status.STATUS_CODE_UNSET

@@ -23,6 +23,8 @@ class ReceivedSpan(NamedTuple):
     status: int
     resource: dict[str, Any]
     scope: str
+    links: tuple[str, ...]
+    """The ids of spans."""
 
 
 class Received(NamedTuple):
@@ -109,6 +111,7 @@ def spans_in(body: bytes) -> list[ReceivedSpan]:
             span.status.code,
             _values(of_resource.resource.attributes),
             of_scope.scope.name,
+            tuple(link.span_id.hex() for link in span.links),
         )
         for of_resource in request.resource_spans
         for of_scope in of_resource.scope_spans

@@ -54,7 +54,7 @@ def _beside_ring(broker: Broker) -> str:
 def _open_ring(path: str | None, size_bytes: int) -> Ring:
     try:
         return Ring.open(path, size_bytes)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         logger.warning("spans are kept in memory, there is no file for them: %s", error)
         return Ring.in_memory(size_bytes)
 

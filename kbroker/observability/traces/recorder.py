@@ -117,8 +117,10 @@ class Recorder:
         mark: Pending[None] = Pending()
 
         def there(done: Pending[None]) -> None:
-            assert self._ring is not None
-            ring.resolve(self._ring)
+            if self._ring is None:
+                ring.fail(RuntimeError("there is no place for spans"))
+            else:
+                ring.resolve(self._ring)
 
         mark.then(there)
         self._queue(mark)
@@ -163,8 +165,17 @@ class Recorder:
             done.result()
         except Exception:
             logger.exception("spans could not be kept")
+            if self._ring is None:
+                self._give_up()
         if self._told:
             self._queue(self._told.popleft())
+
+    def _give_up(self) -> None:
+        self._closed = True
+        told, self._told = self._told, deque()
+        for each in told:
+            if isinstance(each, Pending):
+                each.resolve(None)
 
     def _work(self) -> Steps[None]:
         if self._ring is None:

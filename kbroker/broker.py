@@ -157,14 +157,14 @@ class Broker:
     def groups(self) -> GroupCoordinator:
         from kbroker.groups.opening import open_groups
 
-        self._make_internal_topic(OFFSETS_TOPIC)
+        self.make_internal_topic(OFFSETS_TOPIC)
         return open_groups(self)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         from kbroker.transactions.opening import open_transactions
 
-        self._make_internal_topic(TRANSACTIONS_TOPIC)
+        self.make_internal_topic(TRANSACTIONS_TOPIC)
         return open_transactions(self)
 
     @cached_property
@@ -335,7 +335,7 @@ class Broker:
 
         return new_internal_topic(name, self.settings)
 
-    def _make_internal_topic(self, name: str) -> None:
+    def make_internal_topic(self, name: str) -> None:
         """So that it can be read. Where that cannot be stored now, whoever asks for it tries again."""
         if self.topics.get(name) is None:
             with suppress(ApiError):

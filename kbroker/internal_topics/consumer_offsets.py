@@ -5,18 +5,18 @@ Offsets of an open transaction come when it commits, as others do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kbroker.coordinators.groups.store import GroupStore, Offsets, State, StoredGroups, TopicPartition
 from kbroker.internal_topics.group_records import (
     member_state_of,
+    members_of,
     offset_key,
     offset_record,
     records_of_group,
     records_of_member,
-    states_of,
+    state_of,
 )
 from kbroker.pending import Pending, wait
 from kbroker.requests.long_requests import Steps
@@ -56,12 +56,14 @@ class GroupSource:
 
     def all_records(self, write: Write) -> Steps[None]:
         coordinator = self._coordinator()
-        # What was on its way to the store before it was followed is there after this.
-        yield from wait(coordinator.environment.store.commit_offsets({}))
+        # What was on its way to the store before it was followed has arrived, or failed, after this.
+        passed: Pending[None] = Pending()
+        coordinator.environment.store.commit_offsets({}).then(lambda _: passed.resolve(None))
+        yield from wait(passed)
         for group_id in list(coordinator.groups):
             group = coordinator.groups.get(group_id)
             if group is not None:
-                yield from self._group(group)
+                yield from self._group(coordinator, group)
             for part in _parts(list(coordinator.offsets.committed(group_id))):
                 committed = coordinator.offsets.committed(group_id)
                 still = {partition: committed[partition] for partition in part if partition in committed}
@@ -69,17 +71,16 @@ class GroupSource:
                 yield None
             yield None
 
-    def _group(self, group: Group) -> Steps[None]:
-        states = states_of(group)
-        if states is None:
-            return
-        state, members = states
-        for part in _parts(members):
-            found = {member_id: member_state_of(group, member_id) for member_id in part}
-            self.group_saved(group.group_id, group.type, state, found)
+    def _group(self, coordinator: GroupCoordinator, group: Group) -> Steps[None]:
+        group_id = group.group_id
+        for part in _parts(members_of(group)) or ((),):
+            if coordinator.groups.get(group_id) is not group:
+                return  # it was deleted, or is another one by now
+            state = state_of(group)
+            if state is not None:
+                found = {member_id: member_state_of(group, member_id) for member_id in part}
+                self.group_saved(group_id, group.type, state, found)
             yield None
-        if not members:
-            self.group_saved(group.group_id, group.type, state, {})
 
     # what happens
 
@@ -126,11 +127,9 @@ class GroupSource:
             self._write(group_id, records)
 
 
-def _parts(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    """As many as are written without a pause."""
-    rest = iter(items)
-    while part := tuple(islice(rest, _AT_ONCE)):
-        yield part
+def _parts(items: Sequence[T]) -> list[Sequence[T]]:
+    """As many at a time as are written without a pause."""
+    return [items[first : first + _AT_ONCE] for first in range(0, len(items), _AT_ONCE)]
 
 
 class FollowedStore:

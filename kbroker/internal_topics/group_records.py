@@ -55,18 +55,23 @@ def offset_record(
     return offset_key(group_id, partition), encode_value(value, version)
 
 
-def states_of(group: Group) -> tuple[State, list[str]] | None:
-    """Of a group as it is now, and the members that have states of their own. None: it is but a name."""
+def members_of(group: Group) -> list[str]:
+    """Those that have states of their own."""
+    typed: Any = group
+    return [] if isinstance(group, ClassicGroup) else list(typed.members)
+
+
+def state_of(group: Group) -> State | None:
+    """As it is now. None: the group is but a name under which offsets are committed."""
     if isinstance(group, ClassicGroup):
         state = group.stored()
-        return (state, []) if state["generation_id"] or state["members"] else None
+        return state if state["generation_id"] or state["members"] else None
+    typed: Any = group
     if group.type == "streams":
         from kbroker.coordinators.groups.streams import snapshot
 
-        streams: Any = group
-        return snapshot.group_state(streams), list(streams.members)
-    modern: Any = group
-    return group_state(modern), list(modern.members)
+        return snapshot.group_state(typed)
+    return group_state(typed)
 
 
 def member_state_of(group: Group, member_id: str) -> State | None:

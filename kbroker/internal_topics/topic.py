@@ -79,10 +79,15 @@ class InternalTopic:
         if self._is_filled:
             return None
         if self._filling is None:
-            self._filling = self._broker.long_requests.run_in_turn(self._fill())
-            self._filling.then(self._has_filled)
+            filling = self._broker.long_requests.run(self._fill())
+            if not isinstance(filling, Pending):
+                return None
+            self._filling = filling
+            filling.then(self._filling_ended)
+        else:
+            filling = self._filling
         result: Pending[None] = Pending()
-        self._filling.then(result.follow)
+        filling.then(result.follow)
         return result
 
     def close(self) -> None:
@@ -95,19 +100,20 @@ class InternalTopic:
     # filling and emptying
 
     def _fill(self) -> Steps[None]:
-        self._source.follow(self._write)
-        yield from self._source.all_records(self._write)
-
-    def _has_filled(self, filling: Pending[None]) -> None:
-        self._filling = None
-        if not filling.succeeded:
+        try:
+            self._source.follow(self._write)
+            yield from self._source.all_records(self._write)
+        except BaseException:
             self._source.unfollow()
             self._empty()
-            return
+            raise
         self._is_filled = True
         for log in self._logs:
             log.first_dirty_offset = log.log_end_offset  # hardly a key is there twice
         self._broker.scheduler.after(IDLE_MS, self._empty_if_idle)
+
+    def _filling_ended(self, _: Pending[None]) -> None:
+        self._filling = None
 
     def _empty_if_idle(self) -> None:
         if not self._is_filled:

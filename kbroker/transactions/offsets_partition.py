@@ -7,14 +7,22 @@ DescribeTransactions too. `__transaction_state` has its transactional ids in par
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from kbroker.topics.names import OFFSETS_TOPIC
 
-__all__ = ["OFFSETS_TOPIC", "offsets_partition"]
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+
+
+def partition_of_group(broker: Broker, group_id: str) -> int:
+    topic = broker.topics.get(OFFSETS_TOPIC)
+    count = broker.settings["offsets.topic.num.partitions"] if topic is None else topic.partitions
+    return offsets_partition(group_id, count)
 
 
 def offsets_partition(group_id: str, partitions: int) -> int:
-    """``partitions``: offsets.topic.num.partitions."""
+    """Of a group or transactional id, in a topic with so many partitions."""
     return abs(_java_hash(group_id)) % partitions
 
 

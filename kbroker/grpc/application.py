@@ -128,8 +128,7 @@ class Application:
     async def _handle(self, call: Call) -> None:
         method = call.method
         if method.one is not None:
-            answer = await method.one(call, await call.only())
-            await call.send(answer)
+            await call.send(await method.one(call, await call.only()))
         elif method.stream is not None:
             await method.stream(call)
 

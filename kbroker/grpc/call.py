@@ -266,15 +266,21 @@ class Call:
     async def send(self, message: Any) -> None:
         """Returns once there was room for it in the client's window."""
         data = message.SerializeToString()
+        del message  # it may be large, and the client slow
         compress = self._compresses
         if compress and len(data) > _AT_ONCE_BYTES:
             data = await settled(self.broker.worker.run(partial(framed, data, compress=True)))
         else:
             data = framed(data, compress=compress)
         self.begin_answer()
-        await self._speaker.send(self, data)
+        size = len(data)
+        self.hold(size)
+        try:
+            await self._speaker.send(self, data)
+        finally:
+            self.let_go(size)
         if self.quota is not None:
-            await self._consumed(len(data))
+            await self._consumed(size)
 
     async def _consumed(self, size: int) -> None:
         from kbroker.quotas.entities import CONSUMER_BYTE_RATE

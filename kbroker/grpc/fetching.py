@@ -63,6 +63,5 @@ def _answer(call: Call, wanted: ReadFrom, max_records: int, *, committed: bool, 
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
     )
-    call.hold(read.size_bytes)
     yield from add_records(read.records, response.records)
     return response

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Final
 
-_A_SECOND: Final = 1000
-_MOST: Final = 4000
+_A_SECOND: Final = 2000
+_MOST: Final = 8000
 _BYTES_OF_ONE: Final = 1024  # that are moved, for each further frame
 _MOST_EARNED: Final = 20_000
 
 FRAME: Final = 1
-RESET: Final = 10
+RESET: Final = 5
 
 
 class Patience:

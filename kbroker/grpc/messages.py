@@ -6,14 +6,12 @@ the way.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf import descriptor_pool, message_factory
 
 from kbroker.grpc.descriptors import FILES
 
-PROTO: Final = Path(__file__).with_name("kbroker.proto")
 SERVICE: Final = "kbroker.v1.Kbroker"
 
 _pool: Any = descriptor_pool
@@ -38,7 +36,14 @@ def service(name: str) -> Any:
 
 def file_with(symbol: str) -> Any:
     """The declarations of the file that has this. KeyError: there is none."""
-    return _POOL.FindFileContainingSymbol(symbol)
+    try:
+        return _POOL.FindFileContainingSymbol(symbol)
+    except KeyError:  # methods are not found by themselves
+        owner, _, method = symbol.rpartition(".")
+        found = service(owner)
+        if method not in found.methods_by_name:
+            raise
+        return found.file
 
 
 def file_named(name: str) -> Any:

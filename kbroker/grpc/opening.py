@@ -29,8 +29,9 @@ class Grpc:
 
     def speaker(self, connection: HttpConnection) -> GrpcSpeaker:
         speaker = self._open[connection] = GrpcSpeaker(self._application, cast("GrpcConnection", connection))
+        connection.head_since = self._broker.clock()  # while we were loaded it was not heard
         if self._sweeping is None:
-            self._sweep()
+            self._sweep_later()
         return speaker
 
     def ended(self, connection: HttpConnection) -> None:
@@ -57,9 +58,12 @@ class Grpc:
                     speaker.ping(now_ms)
             elif 0 <= idle_ms * 9 // 10 < silent_ms:
                 speaker.shutdown()
-        self._sweeping = (
-            asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep) if self._open else None
-        )
+        self._sweeping = None
+        if self._open:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
 
 
 def opened(broker: Broker, logins: ListenerLogins | None) -> Grpc:

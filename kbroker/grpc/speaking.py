@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -83,7 +84,6 @@ class GrpcSpeaker:
         self._owed: dict[int, int] = {}  # window of streams that was used and not given back
         self._owed_connection = 0
         self._withdraw: Callable[[], None] | None = None
-        self.preface_came = False
         self.pinged_ms: int | None = None
         """Since when it is waited for an answer to a ping."""
 
@@ -175,7 +175,7 @@ class GrpcSpeaker:
         """With what has come, for a while."""
         self._going_on = False
         end = perf_counter() + _TURN_SECONDS
-        while self._received and not self._over:
+        while self._received and not self._over and not self._crowded:
             part = bytes(self._received[:_PARSED_AT_ONCE])
             del self._received[:_PARSED_AT_ONCE]
             self._parse(part)
@@ -184,12 +184,17 @@ class GrpcSpeaker:
         if self._over:
             self._received.clear()
             return
-        if self._received:
+        if self._received and not self._crowded:
             self._going_on = True
             asyncio.get_running_loop().call_soon(self._go_on)
         self._flush_soon()
         unsent = self.connection.get_write_buffer_size()
         self._read(reading=not self._received and unsent <= _MOST_UNSENT)
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether calls are taken back faster than they end: those that follow wait."""
+        return len(self._serving) >= _UNHANDLED * self._max_streams
 
     def _read(self, *, reading: bool) -> None:
         if reading != self._reading:
@@ -201,7 +206,10 @@ class GrpcSpeaker:
 
     def _parse(self, data: bytes) -> None:
         try:
-            happened = self._h2.receive_data(data)
+            for event in self._h2.receive_data(data):
+                if self._over:
+                    return
+                self._happened(event)
         except H2Error as error:
             self._broken(f"it does not speak HTTP/2 as it should: {type(error).__name__}: {error}")
             return
@@ -209,12 +217,7 @@ class GrpcSpeaker:
             logger.exception("frames of %s could not be read", self.connection.peer_host)
             self._broken("its frames could not be read")
             return
-        self.preface_came = True
         self.connection.head_since = None
-        for event in happened:
-            if self._over:
-                return
-            self._happened(event)
 
     def _broken(self, reason: str) -> None:
         """h2 has its GOAWAY ready."""
@@ -264,16 +267,12 @@ class GrpcSpeaker:
         for name, value in event.headers:
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
         if self._draining:
-            self._h2.reset_stream(stream_id, ErrorCodes.REFUSED_STREAM)
-            return
-        if len(self._serving) >= _UNHANDLED * self._max_streams:
-            self.close(ErrorCodes.ENHANCE_YOUR_CALM, "it takes back calls faster than they end")
+            self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
             return
         if headers[":method"] != "POST" or not headers.get("content-type", "").startswith("application/grpc"):
             status = "405" if headers[":method"] != "POST" else "415"
             self._h2.send_headers(stream_id, [(":status", status)], end_stream=True)
-            if event.stream_ended is None:
-                self._h2.reset_stream(stream_id, ErrorCodes.NO_ERROR)
+            self._reset(stream_id, ErrorCodes.NO_ERROR)
             return
         call = self._calls[stream_id] = self._application.call(self, stream_id, headers)
         self._serving.add(call)
@@ -289,6 +288,9 @@ class GrpcSpeaker:
             del self._calls[call.stream_id]
         self._owed.pop(call.stream_id, None)
         self._settle()
+        if self._received and not self._going_on and not self._over:
+            self._going_on = True
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _settle(self) -> None:
         if not self._calls:
@@ -388,15 +390,19 @@ class GrpcSpeaker:
         view = memoryview(data)
         stream_id = call.stream_id
         timeout_ms: int = self.broker.settings["kbroker.grpc.stream.timeout.ms"]
+        clock = asyncio.get_running_loop().time
+        moved = clock()
         while view:
             if not self._takes(call):
                 raise asyncio.CancelledError
             if self._writable is not None:
                 await self._until_writable(timeout_ms)
+                moved = clock()
                 continue
             size = min(self._h2.local_flow_control_window(stream_id), self._h2.max_outbound_frame_size)
             if size <= 0:
-                if not await call.until_changed(timeout_ms / 1000):
+                left = moved + timeout_ms / 1000 - clock()
+                if left <= 0 or not await call.until_changed(left):
                     raise GrpcError(
                         Status.UNAVAILABLE,
                         f"The client took nothing for {timeout_ms} ms (kbroker.grpc.stream.timeout.ms).",
@@ -406,6 +412,7 @@ class GrpcSpeaker:
             self._h2.send_data(stream_id, part)
             self._patience.earn(len(part))
             view = view[size:]
+            moved = clock()
             self._unwritten += len(part)
             if self._unwritten >= _WRITTEN_AT_ONCE:
                 self.flush()
@@ -429,11 +436,16 @@ class GrpcSpeaker:
             return
         try:
             self._h2.send_headers(call.stream_id, trailers, end_stream=True)
-            if not call.half_closed:
-                self._h2.reset_stream(call.stream_id, ErrorCodes.NO_ERROR)
         except H2Error as error:
             logger.debug("%s: the end of a call could not be told: %s", self.connection.peer_host, error)
+        if not call.half_closed:
+            self._reset(call.stream_id, ErrorCodes.NO_ERROR)
         self._flush_soon()
+
+    def _reset(self, stream_id: int, code: ErrorCodes) -> None:
+        """Of a client that may still be sending."""
+        with contextlib.suppress(H2Error):  # it had said all
+            self._h2.reset_stream(stream_id, code)
 
     def _takes(self, call: Call, *, ending: bool = False) -> bool:
         """Whether there is somebody who could take it."""

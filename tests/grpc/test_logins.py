@@ -1,4 +1,4 @@
-"""Who may call where the listener asks for logins: the users and tokens of Kafka clients, their rights."""
+"""Who may call where the listener asks for logins: users and tokens of Kafka clients, and their rights."""
 
 from __future__ import annotations
 

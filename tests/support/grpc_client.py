@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import grpc
 
-from kbroker.grpc.messages import PROTO
+from kbroker.grpc import PROTO
 
 
 @cache

@@ -3,8 +3,8 @@ VENV    := .venv
 PYTHON  ?= python3
 DATA    ?= ./data
 CYCLES  ?= 200
-# A JVM may be slow for a moment: a test with one in it that fails is run once more, and the end shows how it failed.
-# All others run once (compat/conftest.py): one that fails by chance is a defect, in the test or in the broker.
+# A test that fails is run once more. One that passes then has failed by chance: a defect still, in the test or in the
+# broker, and the end shows how it failed (conftest.py). `make test AGAIN=` runs each test once.
 AGAIN   ?= --reruns 1
 BIN     := $(VENV)/bin
 # Differential tests that are cheap, run on a real Apache Kafka each time: so the recordings and what starts Kafka stay right.
@@ -50,7 +50,7 @@ format: $(TESTING)  ## format and fix what ruff can
 	$(BIN)/ruff format .
 
 unit: $(TESTING)  ## the tests of tests/
-	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests -q -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN)
 
 compat: $(TESTING) jars  ## real clients on kbroker, and its answers against recorded ones of Apache Kafka; benchmarks, tiny
 	$(BIN)/python -m pytest compat benchmarks -q -n 2 $(AGAIN)
@@ -89,6 +89,7 @@ torture: $(TESTING)  ## kill -9, injured files, no descriptors, no room, wrong p
 	$(BIN)/python -m tests.torture.share_consumers --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.failed_logins --cycles $(CYCLES)
 	$(BIN)/python -m tests.torture.streams --cycles $(CYCLES)
+	$(BIN)/python -m tests.torture.backups --cycles $(CYCLES)
 
 clean:  ## remove the environment and all caches (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist build

@@ -18,10 +18,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A test that passed the second time has failed the first: show how."""
+    """A test that passed the second time has failed by chance the first, which is a defect: show how."""
     failed = terminalreporter.stats.get("rerun", [])
     if failed:
-        terminalreporter.section("failed, and was run again", red=True)
+        terminalreporter.section(f"{len(failed)} failed, and ran again", red=True)
     for report in failed:
         terminalreporter.section(f"{report.nodeid} ({report.when})", sep="_", red=True)
         terminalreporter.write_line(report.longreprtext)

@@ -44,9 +44,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Spark begins, as nothing else takes as long.
 
     The clients under test leave sockets to the garbage collector; that is not what is tested here.
-
-    `--reruns` is for the tests with a JVM in them, which may be slow for a moment: what fails by chance
-    between a client and kbroker is a defect.
     """
     items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
     for item in items:
@@ -54,8 +51,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             if _has_a_jvm(item):
                 item.add_marker(pytest.mark.java)
-            elif config.getoption("reruns", None):
-                item.add_marker(pytest.mark.flaky(reruns=0))
 
 
 def _has_a_jvm(item: pytest.Item) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.compare import report
 from benchmarks.growth import slug
+from benchmarks.http import report as http_report
 
 TARGET = Path(__file__).with_name("performance.md")
 MEASURED = Path(__file__).with_name("benchmarks")
@@ -52,6 +53,12 @@ _SUMMARY = (
         ),
     ),
 )
+_HTTP_KINDS = (
+    ("requests", "Requests, and the same by Kafka's protocol"),
+    ("start", "What the port costs who does not use it"),
+    ("first use", "The first request"),
+    ("beside", "A Kafka producer, 1,000 records a second, beside load by HTTP"),
+)
 BEGIN, END = "<!-- measured: written by docs/performance.py -->\n", "<!-- end of measured -->\n"
 
 
@@ -90,8 +97,31 @@ def tables() -> str:
         f"{report.table(compared['samples'])}\n"
         "![how many times better](benchmarks/compare.svg)\n\n"
         f"### What security costs\n\n{_security(compared['samples'])}\n"
+        f"{_http()}"
         f"## How cost grows\n\n{_growth(grown)}\n"
     )
+
+
+def _http() -> str:
+    """What HTTP costs, once it was measured."""
+    path = MEASURED / "http.json"
+    return http_text(json.loads(path.read_text())) if path.exists() else ""
+
+
+def http_text(measured: dict[str, Any]) -> str:
+    facts, rows = measured["facts"], measured["rows"]
+    taken = sorted({(row["date"], row["commit"]) for row in rows.values()})
+    when = "; ".join(f"{date}, commit {commit}" for date, commit in taken)
+    told = (
+        f"Medians of {facts['rounds']} rounds, scale {facts['scale']}; {facts['cores']} cores shared by "
+        f"broker and clients, Linux {facts['kernel']}, Python {facts['python']}, {when}. Every sample: "
+        "[http.json](benchmarks/http.json)."
+    )
+    parts = ["## HTTP\n", told + "\n"]
+    for kind, title in _HTTP_KINDS:
+        if any(row["kind"] == kind for row in rows.values()):
+            parts += [f"### {title}\n", http_report.table(kind, rows)]
+    return "\n".join(parts) + "\n"
 
 
 def _facts(facts: dict[str, str]) -> str:

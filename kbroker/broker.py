@@ -6,6 +6,7 @@ import base64
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,12 @@ from kbroker.requests.fetch_sessions import FetchSessions
 from kbroker.requests.long_requests import LongRequests
 from kbroker.requests.resources import Resources
 from kbroker.requests.traffic import Traffic
+from kbroker.storage.config import UNTRACED
 from kbroker.storage.counts import LogTotals
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
 from kbroker.telemetry.opening import open_telemetry
 from kbroker.topics.creation import CheckedTopic
+from kbroker.topics.names import OFFSETS_TOPIC, READABLE_TOPICS, TRANSACTIONS_TOPIC
 from kbroker.topics.registry import Topic, Topics
 from kbroker.transactions.producer_ids import ProducerIds
 from kbroker.transactions.writes import TransactionalWrites
@@ -42,9 +45,13 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.settings import ShareSettings
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
+    from kbroker.internal_topics.topic import InternalTopic
     from kbroker.network.budget import Budget
     from kbroker.observability.exposition import Exposition
+    from kbroker.observability.health import Health
+    from kbroker.observability.traces.recorder import Recorder
     from kbroker.operations.consumers.registry import Consumers
+    from kbroker.operations.images import Images
     from kbroker.operations.publishing_state import Publishing
     from kbroker.quotas.connection_rates import ConnectionRates
     from kbroker.quotas.table import QuotaTable
@@ -113,6 +120,9 @@ class Broker:
         self.telemetry = open_telemetry(self)
         self.producer_ids = ProducerIds(catalog)
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self._internal_topics: dict[bytes, InternalTopic] = {}  # by topic id; those that were asked for
+        self._auto_creating: dict[str, Pending[Topic]] = {}
+        self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         self.deadlines: list[Deadlines] = []
         self.transactional_writes = TransactionalWrites(self)
         if stored.groups_stored or stored.transactions_stored:
@@ -121,8 +131,6 @@ class Broker:
             drop_lost_members(self)
         if stored.shares_stored:
             self._drop_orphans(self.share_states)  # only now can they be loaded
-        self._auto_creating: dict[str, Pending[Topic]] = {}
-        self._deleted_ms: dict[str, int] = {}  # when topics were deleted that nobody's look may bring back
         logs.config_source = self._log_config_of
         logs.reconfigure(directory_config(settings))  # with what was altered in an earlier run
         for row in stored.deleted_topics:
@@ -149,12 +157,14 @@ class Broker:
     def groups(self) -> GroupCoordinator:
         from kbroker.groups.opening import open_groups
 
+        self.make_internal_topic(OFFSETS_TOPIC)
         return open_groups(self)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         from kbroker.transactions.opening import open_transactions
 
+        self.make_internal_topic(TRANSACTIONS_TOPIC)
         return open_transactions(self)
 
     @cached_property
@@ -196,6 +206,33 @@ class Broker:
         from kbroker.observability.exposition import Exposition
 
         return Exposition(self)
+
+    @cached_property
+    def traces(self) -> Recorder:
+        """Of topics that are traced."""
+        from kbroker.observability.traces.opening import open_traces
+
+        return open_traces(self)
+
+    def known_traces(self) -> Recorder | None:
+        """The same, for who looks: None if there are none, nor any of an earlier run."""
+        if "traces" in self.__dict__:
+            return self.traces
+        from kbroker.observability.traces.opening import has_ring
+
+        return self.traces if has_ring(self) else None
+
+    @cached_property
+    def images(self) -> Images:
+        from kbroker.operations.images import Images
+
+        return Images(self.logs, self.catalog, self.settings, self.scheduler, self.clock)
+
+    @cached_property
+    def health(self) -> Health:
+        from kbroker.observability.health import Health
+
+        return Health(self)
 
     # quotas
 
@@ -252,7 +289,12 @@ class Broker:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             config = self.settings.topic_config(topic.configs)
             epoch = self.cluster.leader_epoch(topic)
-            log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
+            if topic.name in READABLE_TOPICS:
+                log = self._internal_topic(topic).log(topic, partition, config, epoch)
+            else:
+                log = self.logs.log(topic.topic_id, topic.name, partition, config, epoch)
+                if config.trace_sampling != UNTRACED:
+                    log.trace = self.traces.trace_of(log, config.trace_sampling)
             self.open_logs[topic.topic_id, partition] = log
         return log
 
@@ -281,10 +323,31 @@ class Broker:
         if creation is None:
             if self.topics.is_reserved(name) or self._was_just_deleted(name):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            made = self.create_topic(CheckedTopic(name, self.settings["num.partitions"], {}))
+            made = self.create_topic(self._auto_created_topic(name))
             creation = self._auto_creating[name] = Pending()
             made.then(lambda made: self._auto_created(name, made))
         return creation
+
+    def _auto_created_topic(self, name: str) -> CheckedTopic:
+        if name not in READABLE_TOPICS:
+            return CheckedTopic(name, self.settings["num.partitions"], {})
+        from kbroker.internal_topics.opening import new_internal_topic
+
+        return new_internal_topic(name, self.settings)
+
+    def make_internal_topic(self, name: str) -> None:
+        """So that it can be read. Where that cannot be stored now, whoever asks for it tries again."""
+        if self.topics.get(name) is None:
+            with suppress(ApiError):
+                self.auto_create(name)
+
+    def _internal_topic(self, topic: Topic) -> InternalTopic:
+        found = self._internal_topics.get(topic.topic_id)
+        if found is None:
+            from kbroker.internal_topics.opening import open_internal_topic
+
+            found = self._internal_topics[topic.topic_id] = open_internal_topic(self, topic)
+        return found
 
     def _auto_created(self, name: str, made: Pending[Topic]) -> None:
         creation = self._auto_creating.pop(name)
@@ -326,6 +389,9 @@ class Broker:
         for partition in range(topic.partitions):
             log = self.open_logs.get((topic.topic_id, partition))
             if log is not None:
+                if log.config.trace_sampling != config.trace_sampling:
+                    traced = config.trace_sampling != UNTRACED
+                    log.trace = self.traces.trace_of(log, config.trace_sampling) if traced else None
                 log.config = config
 
     def has_feature(self, name: str) -> bool:
@@ -452,10 +518,15 @@ class Broker:
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if not exists:
             self._note_deletion(topic.name)
+            internal = self._internal_topics.pop(topic.topic_id, None)
+            if internal is not None:
+                internal.close()
             for partition in range(topic.partitions):
                 log = self.open_logs.pop((topic.topic_id, partition), None)
                 if log is not None:
                     self.deleted_logs.add_work(log)
+                if "traces" in self.__dict__:
+                    self.traces.forget(topic.topic_id, partition)
             self._remove_files(topic.name, topic.topic_id, topic.partitions)
             if "share_states" in self.__dict__:
                 self.share_states.delete_topic(topic.topic_id)

@@ -32,6 +32,7 @@ _CODES: dict[type[BaseException], ErrorCode] = {
     storage.InconsistentTopicId: ErrorCode.KAFKA_STORAGE_ERROR,  # the files are not this topic's
     # Retriable, and the cheapest for clients: they refresh their metadata and try again.
     storage.Shortage: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.ImageFailed: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.LogDeleted: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     CatalogFull: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     CatalogError: ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -115,6 +115,8 @@ class RunningBroker:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
         self.broker.close()
+        if "traces" in self.broker.__dict__:
+            await settled(self.broker.traces.close())
         if self.broker.audit is not None:
             await settled(self.broker.audit.close())
         await self.loop.run_in_executor(None, self._catalog.close)

@@ -1,12 +1,13 @@
 """The process: sockets, timers, signals, and the order in which things start and stop.
 
-Start: open the broker, bind the listeners, serve. Stop: refuse new connections, answer what is executing,
-close the broker.
+Start: open the broker, bind the listeners, serve. Stop: drain where that is set, refuse new connections,
+answer what is executing, close the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -14,9 +15,19 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from kbroker.config.listeners import CONTROL, HTTP, HTTP_NAME, KAFKA, Listener, is_loopback
+from kbroker.config.listeners import (
+    CONTROL,
+    GRPC,
+    GRPC_NAME,
+    HTTP,
+    HTTP_NAME,
+    KAFKA,
+    Listener,
+    is_loopback,
+)
 from kbroker.network.connection import SCRATCH_BYTES, Connection
 from kbroker.network.connection_limits import ConnectionLimits
 from kbroker.network.connections import Connections
@@ -29,7 +40,9 @@ from kbroker.running_broker import RunningBroker
 if TYPE_CHECKING:
     from kbroker.config.settings import Settings
     from kbroker.control.port import Control
+    from kbroker.grpc.connection import GrpcConnection
     from kbroker.http.connection import HttpConnection, Speakers
+    from kbroker.network.service_manager import ServiceManager
     from kbroker.network.tls_listeners import TlsListeners
     from kbroker.pending import Pending
 
@@ -64,9 +77,11 @@ class Server:
         self._protocols: dict[str, Callable[[Listener], Any]] = {
             KAFKA: lambda listener: Connection(self, listener.name),
             HTTP: self._http_connection,
+            GRPC: self._grpc_connection,
         }
         self.http_address: tuple[str, int] | None = None
-        self._speakers: Pending[Speakers] | None = None
+        self.grpc_address: tuple[str, int] | None = None
+        self._speakers: dict[str, Pending[Speakers]] = {}
         self._tls: TlsListeners | None = None
         self.requests = Requests(self.broker)
         if any(listener.uses_sasl for listener in self._settings.all_listeners):
@@ -87,7 +102,11 @@ class Server:
     async def start(self, listeners: Sequence[Listener | None] | None = None) -> None:
         """``listeners``: those to open; without them, all that the settings name."""
         if listeners is None:
-            listeners = (*self._settings.listeners, self._settings.http_listener())
+            listeners = (
+                *self._settings.listeners,
+                self._settings.http_listener(),
+                self._settings.grpc_listener(),
+            )
         for listener in listeners:
             if listener is not None:
                 await self._listen(listener)
@@ -97,6 +116,8 @@ class Server:
     async def _listen(self, listener: Listener) -> int:
         """Accept connections; returns the port."""
         make = self._protocols[listener.protocol]
+        if listener.protocol == GRPC:
+            _check_grpc_is_installed()
         if listener.uses_tls:
             make = self._with_tls(listener, make)
         try:
@@ -121,7 +142,10 @@ class Server:
                 self.broker.cluster.ports[listener.name] = port
             elif listener.protocol == HTTP:
                 self.http_address = (host, port)
-                self._look_who_can_log_in()
+                self._look_who_can_log_in(HTTP_NAME)
+            elif listener.protocol == GRPC:
+                self.grpc_address = (host, port)
+                self._look_who_can_log_in(GRPC_NAME)
         return int(port)
 
     async def offer_http(self, port: str) -> None:
@@ -146,27 +170,40 @@ class Server:
             self, listener.name, secure=listener.uses_tls, asks_for_logins=listener.uses_sasl
         )
 
-    def _look_who_can_log_in(self) -> None:
-        logins = self.requests.logins.get(HTTP_NAME)
+    def _grpc_connection(self, listener: Listener) -> GrpcConnection:
+        from kbroker.grpc.connection import GrpcConnection
+
+        return GrpcConnection(
+            self, listener.name, secure=listener.uses_tls, asks_for_logins=listener.uses_sasl
+        )
+
+    def _look_who_can_log_in(self, name: str) -> None:
+        logins = self.requests.logins.get(name)
         if logins is not None and not logins.takes_credentials:
             logger.warning(
-                "nobody can log in by HTTP: without TLS it takes passwords only where PLAIN is enabled, for "
-                "example by listener.name.http.sasl.enabled.mechanisms"
+                "nobody can log in by %s: without TLS it takes passwords only where PLAIN is enabled, for "
+                "example by listener.name.%s.sasl.enabled.mechanisms",
+                {HTTP_NAME: "HTTP", GRPC_NAME: "gRPC"}[name],
+                name.lower(),
             )
 
-    def speakers(self) -> Pending[Speakers]:
-        """What speaks HTTP, which is loaded in a thread: others are served meanwhile."""
-        if self._speakers is None:
-            loaded = self._running.worker.run(lambda: import_module("kbroker.http.opening"))
-            logins = self.requests.logins.get(HTTP_NAME)
-            self._speakers = after(loaded, lambda opening: opening.Http(self.broker, logins))
-        return self._speakers
+    def speakers(self, name: str = HTTP_NAME) -> Pending[Speakers]:
+        """What speaks HTTP, or gRPC, which is loaded in a thread: others are served meanwhile."""
+        speakers = self._speakers.get(name)
+        if speakers is None:
+            module = f"kbroker.{name.lower()}.opening"
+            loaded = self._running.worker.run(lambda: import_module(module))
+            logins = self.requests.logins.get(name)
+            speakers = after(loaded, lambda opening: opening.opened(self.broker, logins))
+            self._speakers[name] = speakers
+        return speakers
 
     @property
     def all_addresses(self) -> list[tuple[str, str, int]]:
         """Listener, host and port, also of those that speak another protocol than Kafka's."""
         http = [] if self.http_address is None else [(HTTP_NAME, *self.http_address)]
-        return [*self.addresses, *http]
+        grpc = [] if self.grpc_address is None else [(GRPC_NAME, *self.grpc_address)]
+        return [*self.addresses, *http, *grpc]
 
     def _with_tls(
         self, listener: Listener, plain: Callable[[Listener], Any]
@@ -279,7 +316,7 @@ class Server:
 
 def _cannot_listen(listener: Listener, error: OSError) -> str:
     where = f"{listener.host}:{listener.port}"
-    flag = "--http-port" if listener.protocol == HTTP else "--port"
+    flag = {HTTP: "--http-port", GRPC: "--grpc-port"}.get(listener.protocol, "--port")
     if isinstance(error, socket.gaierror):
         return f"cannot listen on {where}: the host name is not known"
     if error.errno == 98:
@@ -290,6 +327,17 @@ def _cannot_listen(listener: Listener, error: OSError) -> str:
     if error.errno == 13:
         return f"cannot listen on {where}: ports below 1024 need privileges; choose another one with {flag}"
     return f"cannot listen on {where}: {error.strerror or error}"
+
+
+def _check_grpc_is_installed() -> None:
+    """Without loading it: that is left to the first connection."""
+    for module in ("h2", "google.protobuf"):
+        try:
+            found = find_spec(module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise StartError("gRPC needs more than is installed: pip install 'kbroker[grpc]'")
 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -321,6 +369,7 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     freed = FreedMemory()
     freed.keep()
+    manager = _service_manager()
     server = await Server.open(settings)
     await server.start()
     if server.has_files_to_reload:
@@ -329,6 +378,35 @@ async def serve(
     if with_parent:
         _watch_parent(loop, stop)
     await ready(server)
+    if manager is not None:
+        manager.ready(f"serving on {', '.join(f'{host}:{port}' for _, host, port in server.all_addresses)}")
     await stop.wait()
+    if manager is not None:
+        manager.stopping("stopping")
+    await _drain(server, settings, stop)
     logger.info("stopping")
     await server.stop()
+    if manager is not None:
+        manager.close()
+
+
+def _service_manager() -> ServiceManager | None:
+    """Who started the process, if they want to hear how it goes."""
+    if not os.environ.get("NOTIFY_SOCKET"):
+        return None
+    from kbroker.network.service_manager import ServiceManager
+
+    return ServiceManager(os.environ)
+
+
+async def _drain(server: Server, settings: Settings, stop: asyncio.Event) -> None:
+    """Go on serving while those who send work find out that they shall not; a second signal ends that."""
+    server.broker.health.draining = True
+    drain_ms: int = settings["kbroker.drain.ms"]
+    if not drain_ms:
+        return
+    logger.info("not ready any more, and stopping in %d ms (kbroker.drain.ms)", drain_ms)
+    stop.clear()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(drain_ms / 1000):
+            await stop.wait()

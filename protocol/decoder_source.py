@@ -116,7 +116,16 @@ class DecoderSource(Source):
             text = self._constant("D", default) + ("" if f.shares_default else "()")
         self._line(f"{target}.{f.name} = {text}")
 
-    def _value(self, target: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
+    def _value(
+        self,
+        target: str,
+        name: str,
+        type: FieldType,
+        flexible: bool,
+        nullable: bool,
+        *,
+        null_struct: str = "< 0",
+    ) -> None:
         if isinstance(type, FixedType):
             self._read(target, type)
         elif isinstance(type, LengthType):
@@ -124,7 +133,7 @@ class DecoderSource(Source):
         elif isinstance(type, Array):
             self._array(target, name, type.of, flexible, nullable)
         elif nullable:
-            self._nullable_struct(target, type)
+            self._nullable_struct(target, type, null_struct)
         else:
             inner = self._variable("o")
             self._struct(inner, type)
@@ -202,11 +211,11 @@ class DecoderSource(Source):
         self._line(f"{items}.append({item})")
         self._indent -= 1
 
-    def _nullable_struct(self, target: str, cls: type[Any]) -> None:
+    def _nullable_struct(self, target: str, cls: type[Any], null: str) -> None:
         marker, inner = self._variable("n"), self._variable("o")
         self._run.append((marker, "b", 1))
         self._flush()
-        self._line(f"if {marker} < 0: {target} = None")
+        self._line(f"if {marker} {null}: {target} = None")
         self._line("else:")
         self._indent += 1
         self._struct(inner, cls)
@@ -235,7 +244,8 @@ class DecoderSource(Source):
         for f in fields:
             self._line(f"if {tag} == {f.tag}:")
             self._indent += 1
-            self._value(f"{target}.{f.name}", f.name, f.type, True, f.nullable(self.version))
+            nullable = f.nullable(self.version)
+            self._value(f"{target}.{f.name}", f.name, f.type, True, nullable, null_struct="<= 0")
             self._flush()
             self._line(f"if p != {end}: raise tag_error({f.name!r})")
             self._line("continue")

@@ -100,7 +100,16 @@ class EncoderSource(Source):
             return expression
         return f"{expression} != {self._constant('D', default)}"
 
-    def _value(self, target: str, name: str, type: FieldType, flexible: bool, nullable: bool) -> None:
+    def _value(
+        self,
+        target: str,
+        name: str,
+        type: FieldType,
+        flexible: bool,
+        nullable: bool,
+        *,
+        null_struct: bytes = b"\xff",
+    ) -> None:
         if isinstance(type, FixedType):
             self._run.append((target, type.format))
         elif type is RECORDS:
@@ -114,7 +123,7 @@ class EncoderSource(Source):
             self._line(f"{inner} = {target}")
             if nullable:
                 self._flush()
-                self._line(f"if {inner} is None: w += b'\\xff'")
+                self._line(f"if {inner} is None: w += {null_struct!r}")
                 self._line("else:")
                 self._indent += 1
                 self._run.append(("1", "b"))
@@ -219,7 +228,8 @@ class EncoderSource(Source):
             self._line(f"if {condition}:")
             self._indent += 1
             self._line(f"{outer} = w; w = bytearray()")
-            self._value(f"{target}.{f.name}", f.name, f.type, True, f.nullable(self.version))
+            nullable = f.nullable(self.version)
+            self._value(f"{target}.{f.name}", f.name, f.type, True, nullable, null_struct=b"\0")
             self._flush()
             self._line(
                 f"{outer} += {wire.uvarint(f.tag or 0)!r} + uvarint(len(w)); {outer} += w; w = {outer}"

@@ -98,6 +98,19 @@ class NullableStruct(c.Subconstruct):
         return obj if obj is None else self.subcon._build(obj, stream, context, path)
 
 
+class TaggedNullableStruct(NullableStruct):
+    """The same in a tagged field: 0 for null."""
+
+    def _parse(self, stream: Any, context: Any, path: Any) -> Any:
+        if c.Int8sb._parsereport(stream, context, path) <= 0:
+            return None
+        return self.subcon._parsereport(stream, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> Any:
+        c.Int8sb._build(0 if obj is None else 1, stream, context, path)
+        return obj if obj is None else self.subcon._build(obj, stream, context, path)
+
+
 class DeclaredField(c.Renamed):
     """A named member of a struct, which knows its declaration."""
 
@@ -239,7 +252,10 @@ def _struct(cls: type[Any], version: int, flexible: bool) -> Any:
     ]
     if flexible:
         known = {
-            f.tag: (f.name, DeclaredField(_subcon(f.type, version, True, f.nullable(version)), f))
+            f.tag: (
+                f.name,
+                DeclaredField(_subcon(f.type, version, True, f.nullable(version), tagged=True), f),
+            )
             for f in fields
             if f.tag is not None
         }
@@ -247,7 +263,7 @@ def _struct(cls: type[Any], version: int, flexible: bool) -> Any:
     return c.Struct(*members)
 
 
-def _subcon(type: FieldType, version: int, flexible: bool, nullable: bool) -> Any:
+def _subcon(type: FieldType, version: int, flexible: bool, nullable: bool, *, tagged: bool = False) -> Any:
     if isinstance(type, FixedType):
         return c.Bytes(16) if type is UUID else getattr(c, type.construct_name)
     if isinstance(type, LengthType):
@@ -262,7 +278,9 @@ def _subcon(type: FieldType, version: int, flexible: bool, nullable: bool) -> An
         array = Elements(length, _subcon(type.of, version, flexible, False))
         return Nullable(length, array) if nullable else array
     struct = _struct(type, version, flexible)
-    return NullableStruct(struct) if nullable else struct
+    if not nullable:
+        return struct
+    return TaggedNullableStruct(struct) if tagged else NullableStruct(struct)
 
 
 def _to_object(cls: type[Any], version: int, value: Any) -> Any:

@@ -13,6 +13,7 @@ COMPACT = "compact"
 DELETE = "delete"
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
+UNTRACED = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class LogConfig:
     flush_ms: int = 1000
     validate_records: bool = False
     """Whether every record of a produced batch is decoded and checked. kbroker's own."""
+    trace_sampling: str = UNTRACED
+    """Which records leave spans: of those who look, not of the log itself. kbroker's own."""
 
     @property
     def compact(self) -> bool:

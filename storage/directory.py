@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kbroker.pending import Pending
 from kbroker.protocol.records import RecordError
 from kbroker.storage import names
 from kbroker.storage.compaction.compactor import Compactor
@@ -31,6 +32,7 @@ from kbroker.storage.errors import (
     shortage,
 )
 from kbroker.storage.files import Files, OpenFile
+from kbroker.storage.image import Image, remove_image
 from kbroker.storage.interface import PartitionSize, WantedRead
 from kbroker.storage.partition.log import PartitionLog
 from kbroker.storage.partition.log_context import LogContext
@@ -50,6 +52,7 @@ _RETENTION_EFFORT = 200  # per tick: an open log costs 1, one that must be opene
 _OPENING_EFFORT = 20
 _SOON_MS = 20
 _PROGRESS_EVERY = 1000
+_PROBE_BYTES = 4096  # a block: an empty file takes no room
 
 Key = tuple[str, int]
 
@@ -71,6 +74,7 @@ class LogDirectory:
         self.clean_start = True
         self.config_source: Callable[[str], LogConfig | None] | None = None
         self._files = files
+        self._worker = worker
         self._lock = lock
         self._settings = settings
         self._now_ms = now_ms
@@ -108,7 +112,8 @@ class LogDirectory:
         self._unreadable: dict[Key, StorageError] = {}
         # Recovered, but what follows from their data could not be written: kept for who opens them.
         self._recovered: dict[Key, PartitionLog] = {}
-        self._held: StorageError | None = None
+        self.held: StorageError | None = None
+        self._image: Image | None = None  # that is being made
         self._deleted: list[Key] = []  # whose files are still there
         self._to_retain: list[Key] = []
         self._not_before: dict[Key, int] = {}  # when retention looks at a partition that is not open
@@ -203,7 +208,13 @@ class LogDirectory:
         unknown = []
         for name in sorted(self._files.directories(self.path)):
             key = names.parse_partition_directory(name)
-            if name.endswith(names.DELETE_DIRECTORY):
+            if name == names.IMAGES:  # of whom nobody knows any more
+                left = os.path.join(self.path, names.given_up_images())
+                self._files.rename(os.path.join(self.path, name), left)
+                self._remove_images(left)
+            elif name.startswith(names.IMAGES) and name.endswith(names.DELETE_DIRECTORY):
+                self._remove_images(os.path.join(self.path, name))
+            elif name.endswith(names.DELETE_DIRECTORY):
                 deleted = names.parse_deleted_directory(name)
                 if deleted is not None:
                     self._deleted.append(deleted)
@@ -353,7 +364,7 @@ class LogDirectory:
         log = self._logs.get(key)
         if log is None:
             log = self._logs[key] = self._open_log(key, topic_id, config, leader_epoch)
-            log.hold_appends(self._held)
+            log.hold_appends(self.held)
         elif log.topic_id != topic_id:
             raise InconsistentTopicId(f"{topic}-{partition} belongs to another topic id")
         else:
@@ -380,6 +391,8 @@ class LogDirectory:
                 self._write_topic_id(log, found is None)
         except OSError as error:
             raise _failed(error, path) from error
+        if self._image is not None:
+            self._image.opened(log)
         del self._partitions[key]
         return log
 
@@ -397,13 +410,22 @@ class LogDirectory:
         if not topic_id:
             raise InconsistentTopicId(f"{self._path_of(key)} has no topic id")
         log = self._logs[key] = self._open_log(key, topic_id, config, 0)
-        log.hold_appends(self._held)
+        log.hold_appends(self.held)
         return log
 
     def hold_appends(self, reason: StorageError | None) -> None:
-        self._held = reason
+        self.held = reason
         for log in self._logs.values():
             log.hold_appends(reason)
+
+    def check_writable(self) -> Pending[None]:
+        path = os.path.join(self.path, names.PROBE)
+
+        def check() -> None:
+            self._files.write_bytes(path, bytes(_PROBE_BYTES), sync=False)
+            self._files.unlink_if_exists(path)
+
+        return self._worker.run(check)
 
     def missing(self) -> list[Key]:
         starts = self._checkpointer.log_starts
@@ -473,6 +495,8 @@ class LogDirectory:
         self._unreadable.pop(key, None)
         self._checkpointer.forget(topic, partition)
         target = os.path.join(self.path, names.deleted_directory(topic, partition))
+        if self._image is not None:
+            self._image.moving(key, target)
         try:
             self._files.rename(path, target)
         except OSError as error:
@@ -532,6 +556,36 @@ class LogDirectory:
     def usable_bytes(self) -> int:
         return self._files.space(self.path)[1]
 
+    # images
+
+    def begin_image(self, name: str) -> Image:
+        if self._image is not None:
+            raise Shortage("an image is being made already")
+
+        def ended() -> None:
+            self._image = None
+
+        logs = [*self._logs.values(), *self._recovered.values()]
+        closed = [key for key in self._partitions if key not in self._recovered]
+        contents = self._checkpointer.contents()
+        self._image = Image(
+            self._files, self._worker, self.path, name, logs, closed, contents, self._now_ms, ended
+        )
+        return self._image
+
+    def remove_image(self, name: str) -> Pending[None]:
+        path = os.path.join(self.path, names.IMAGES, name)
+        return self._worker.run(lambda: remove_image(self._files, path))
+
+    def _remove_images(self, path: str) -> None:
+        def removed(result: Pending[None]) -> None:
+            try:
+                result.result()
+            except OSError as error:
+                logger.warning("%s could not be removed: %s", path, error)
+
+        self._worker.run(lambda: remove_image(self._files, path)).then(removed)
+
     # from time to time
 
     def reconfigure(self, settings: DirectoryConfig) -> None:
@@ -541,6 +595,8 @@ class LogDirectory:
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
         self._flusher.tick(now_ms)
+        if self._image is not None:  # nothing moves its files for the moment
+            return
         self._checkpointer.tick(now_ms)
         if now_ms >= self._next_retention_ms:
             self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
@@ -595,7 +651,7 @@ class LogDirectory:
         """Clean stop."""
         self._compactor.close()
         self._logs.update(self._recovered)
-        clean = not self._unreadable and self._held is None
+        clean = not self._unreadable and self.held is None
         for log in self._logs.values():
             if log.on_disk:
                 try:

@@ -83,6 +83,10 @@ class DiskFull(Shortage):
     """No space or quota left. Nothing of the append stays; appending works again when there is room."""
 
 
+class ImageFailed(StorageError):
+    """No image of the data directory can be made: the file system has no hard links, say."""
+
+
 class LogDeleted(StorageError):
     """The partition was deleted."""
 

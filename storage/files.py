@@ -215,6 +215,10 @@ class Files:
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
+    def link(self, source: str, target: str) -> None:
+        """A second name for a file."""
+        os.link(source, target)
+
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)
 

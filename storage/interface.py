@@ -99,10 +99,35 @@ LongCheck = Generator[Callable[[int], bytes] | None, bytes, tuple[memoryview, Ba
 LongAppend = Generator[Callable[[int], bytes] | None, bytes, Appended]
 
 
+class LogTrace(Protocol):
+    """Told what happens to the records of a log whose topic is traced. It notes that, and never raises."""
+
+    def begin_ns(self) -> int:
+        """What time it is."""
+        ...
+
+    def appended(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        times: tuple[int, int],
+        durable: Pending[Assigned | None] | None,
+    ) -> None:
+        """`times`: when the batch was received, in ms, and when storing it began, in ns. It is copied."""
+        ...
+
+    def happened(self, event: str, first: int, last: int, attributes: dict[str, str | int]) -> None:
+        """To those records that are sampled; which events there are stands in kbroker.observability."""
+        ...
+
+
 class Log(Protocol):
     """One partition. Raises the exceptions of kbroker.storage.errors and kbroker.protocol.records."""
 
     config: LogConfig
+    trace: LogTrace | None
+    """None: the topic is not traced."""
 
     @property
     def topic(self) -> str: ...
@@ -274,6 +299,17 @@ class PartitionSize(NamedTuple):
     size_bytes: int
 
 
+class Image(Protocol):
+    """All logs as they were at one moment, in a directory of files that do not change (storage/image.py)."""
+
+    @property
+    def path(self) -> str: ...
+
+    def finish(self) -> Pending[int]:
+        """Resolved with the number of partitions when it is there. What fails leaves a part of it behind."""
+        ...
+
+
 class Directory(Protocol):
     """One data directory full of logs."""
 
@@ -309,6 +345,15 @@ class Directory(Protocol):
 
     def hold_appends(self, reason: StorageError | None) -> None:
         """Refuse appends to any log for this reason, or take them again; reading and deleting go on."""
+        ...
+
+    @property
+    def held(self) -> StorageError | None:
+        """Why appends are refused to all logs; None: they are not."""
+        ...
+
+    def check_writable(self) -> Pending[None]:
+        """Fails with OSError if the volume takes no new file."""
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
@@ -361,6 +406,15 @@ class Directory(Protocol):
         ...
 
     def usable_bytes(self) -> int: ...
+
+    def begin_image(self, name: str) -> Image:
+        """What a copy can be made of while appends go on: all logs as they are now.
+
+        Raises StorageError where there are no files, or one is being made.
+        """
+        ...
+
+    def remove_image(self, name: str) -> Pending[None]: ...
 
     def reconfigure(self, settings: DirectoryConfig) -> None:
         """From now on these hold."""

@@ -14,8 +14,8 @@ from kbroker.storage.compaction.in_memory import compact
 from kbroker.storage.compaction.jobs import CompactionStats
 from kbroker.storage.config import DirectoryConfig, LogConfig
 from kbroker.storage.counts import DirectoryCounts
-from kbroker.storage.errors import InconsistentTopicId, LogDeleted, StorageError
-from kbroker.storage.interface import PartitionSize, Slice, TimestampOffset, WantedRead
+from kbroker.storage.errors import ImageFailed, InconsistentTopicId, LogDeleted, StorageError
+from kbroker.storage.interface import Image, PartitionSize, Slice, TimestampOffset, WantedRead
 from kbroker.storage.partition.abstract_log import AbstractLog
 from kbroker.storage.partition.producer_limit import CHECK_INTERVAL_MS, limit_producers
 from kbroker.storage.partition.transaction_index import AbortedEntry
@@ -184,6 +184,7 @@ class MemoryDirectory:
 
     def __init__(self, *, now_ms: int = 0, settings: DirectoryConfig | None = None) -> None:
         self.config_source: Callable[[str], LogConfig | None] | None = None
+        self.held: StorageError | None = None
         self._settings = settings or DirectoryConfig()
         self._logs: dict[tuple[str, int], MemoryLog] = {}
         self._next_retention_ms = now_ms + self._settings.retention_check_interval_ms
@@ -239,12 +240,22 @@ class MemoryDirectory:
         return 0 if log is None else log.size_bytes
 
     def hold_appends(self, reason: StorageError | None) -> None:
+        self.held = reason
         for log in self._logs.values():
             log.hold_appends(reason)
+
+    def check_writable(self) -> Pending[None]:
+        return _DONE
 
     @property
     def descriptors(self) -> int:
         return 0
+
+    def begin_image(self, name: str) -> Image:
+        raise ImageFailed("no image can be made: there are no files, everything is in memory")
+
+    def remove_image(self, name: str) -> Pending[None]:
+        return _DONE
 
     def total_bytes(self) -> int:
         return -1

@@ -23,6 +23,9 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+IMAGES = ".images"  # ours: see image.py
+IMAGE = "image.json"
+PROBE = ".probe"  # ours: written and removed to see whether the volume takes files
 META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -59,6 +62,11 @@ def parse_deleted_directory(name: str) -> tuple[str, int] | None:
     """The partition whose directory this was, if the name had room to tell."""
     match = _DELETED_DIRECTORY.fullmatch(name)
     return (match[1], int(match[2])) if match else None
+
+
+def given_up_images() -> str:
+    """A new name for the directory of images that nobody knows any more."""
+    return f"{IMAGES}.{uuid.uuid4().hex}{DELETE_DIRECTORY}"
 
 
 def deleted_directory(topic: str, partition: int) -> str:

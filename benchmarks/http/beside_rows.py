@@ -27,7 +27,10 @@ ROWS: dict[str, str | None] = {
     "200 publishes/s of 100 × 100 B, JSON": "batches",
     "10 uploads/s of 1 MB, base64": "uploads",
     "10 fetches/s of 1 MB, JSON": "fetches",
+    "1,000 idle WebSockets": "idle sockets",
     "200 slow readers of 16 MB each": "slow readers",
+    "100 bodies of 16 MB that never end": "endless bodies",
+    "these WebSockets, slow readers and bodies together": "all of them",
 }
 """Kinds of pressure by what the table calls them."""
 

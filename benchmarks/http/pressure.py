@@ -19,7 +19,8 @@ from typing import NamedTuple
 from benchmarks.http import client
 
 _MIB = 2**20
-_SLOW_READERS, _IDLE = 200, 1000
+_SLOW_READERS, _IDLE, _ENDLESS = 200, 1000, 100
+_ANNOUNCED = 16 * _MIB
 _FETCHED = "/topics/{topic}/partitions/0/fetch?offset=0&maxRecords=10000&maxBytes={size}"
 
 
@@ -67,7 +68,16 @@ def pressure(port: int, topic: str, kind: str) -> Iterator[None]:
 
 
 def main(port: int, topic: str, name: str) -> None:
-    kind = KINDS[name]
+    if name in KINDS:
+        connections = _connections(port, topic, KINDS[name])
+    else:
+        connections = [each for open_some in HELD[name] for each in open_some(port, topic)]
+    _say_begun()
+    _trickle(connections)
+
+
+def _connections(port: int, topic: str, kind: Kind) -> list[socket.socket]:
+    """Each has asked once; of kinds with a rate nothing comes back."""
     asked = client.request(
         kind.method, kind.path.format(topic=topic), kind.body, content_type="application/json"
     )
@@ -76,11 +86,51 @@ def main(port: int, topic: str, name: str) -> None:
         _at_rate(connections, asked, kind.per_second)
     for connection in connections:
         connection.sendall(asked)
-    if name == "idle":
+    if kind is KINDS["idle"]:
         for connection in connections:
             client.take_answer(connection)
-    _say_begun()
-    _trickle(connections)
+    return connections
+
+
+def _slow_readers(port: int, topic: str) -> list[socket.socket]:
+    return _connections(port, topic, KINDS["slow readers"])
+
+
+def _idle_sockets(port: int, topic: str) -> list[socket.socket]:
+    """WebSockets that wait for records of a topic where nothing happens."""
+    opened = []
+    asked = client.request(
+        "GET",
+        f"/topics/{topic}/stream",
+        connection="Upgrade",
+        upgrade="websocket",
+        sec_websocket_version="13",
+        sec_websocket_key=b64encode(bytes(16)).decode(),
+    )
+    for _ in range(_IDLE):
+        connection = client.connect(("127.0.0.1", port))
+        connection.sendall(asked)
+        if not connection.recv(4096).startswith(b"HTTP/1.1 101 "):
+            raise RuntimeError("no WebSocket")
+        opened.append(connection)
+    return opened
+
+
+def _endless_bodies(port: int, topic: str) -> list[socket.socket]:
+    """Some of a body, of which no more follows."""
+    head = f"POST /topics/{topic}/messages HTTP/1.1\r\nHost: x\r\nContent-Length: {_ANNOUNCED}\r\n\r\n"
+    begun = [client.connect(("127.0.0.1", port)) for _ in range(_ENDLESS)]
+    for connection in begun:
+        connection.sendall(head.encode() + b"[" * (_MIB // 4))
+    return begun
+
+
+HELD = {
+    "idle sockets": (_idle_sockets,),
+    "endless bodies": (_endless_bodies,),
+    "all of them": (_idle_sockets, _slow_readers, _endless_bodies),
+}
+"""Kinds that come once and stay."""
 
 
 def _at_rate(connections: list[socket.socket], asked: bytes, per_second: float) -> None:

@@ -208,7 +208,8 @@ class RequestLogins:
         reason = f"its {mechanism} login failed: {failure}"
         self._tell(FAILURE, "unknown", attempt.peer_host, mechanism, reason)
         delay_ms, told = logins.failure_delay_ms(attempt.peer_host, now_ms)
-        logger.log(logging.WARNING if told else logging.DEBUG, "%s: %s", attempt.peer_host, reason)
+        level, extra = logging.WARNING if told else logging.DEBUG, {"peer": attempt.peer_host}
+        logger.log(level, "%s: %s", attempt.peer_host, reason, extra=extra)
 
         def refuse() -> None:
             attempt.end()

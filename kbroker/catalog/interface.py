@@ -70,6 +70,14 @@ class Catalog(Protocol):
         """Tell of what others change, from now on. Where nobody else can, never."""
         ...
 
+    def copy(self, directory: str) -> Pending[None]:
+        """Leave a copy in a directory: all that was written, or asked to be, before this call."""
+        ...
+
+    def check(self) -> Pending[None]:
+        """Settles once it is known whether writes are taken: changes nothing, and waits as a write does."""
+        ...
+
     @property
     def commits(self) -> int:
         """How often something was made durable since it was opened."""

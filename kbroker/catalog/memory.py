@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from kbroker.catalog.errors import FactConflict, TopicConflict
+from kbroker.catalog.errors import CatalogError, FactConflict, TopicConflict
 from kbroker.catalog.rows import TOPIC, ConfigRow, DeletedTopicRow, EntryRow, Snapshot, TopicRow
 from kbroker.pending import Pending
 
@@ -61,6 +61,12 @@ class MemoryCatalog:
 
     def on_change(self, listener: Callable[[Change], None]) -> None:
         """Nobody else has it."""
+
+    def copy(self, directory: str) -> Pending[None]:
+        return self._failed(CatalogError("there is nothing to copy: everything is in memory"))
+
+    def check(self) -> Pending[None]:
+        return self._written()
 
     # topics
 

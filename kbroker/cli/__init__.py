@@ -25,6 +25,7 @@ COMMANDS = {
     "group": "group",
     "lag": "lag",
     "dlq": "dlq",
+    "trace": "trace",
     "config": "config",
     "cluster": "cluster",
     "user": "user",
@@ -40,6 +41,8 @@ COMMANDS = {
     "dump": "dump",
     "verify": "verify",
     "import": "import_data",
+    "backup": "backup",
+    "restore": "restore",
     "docs": "docs",
     "completion": "completion",
 }

@@ -6,6 +6,7 @@ import json
 import logging
 
 from kbroker.cli.times import iso
+from kbroker.observability.log_lines import fields_of
 
 
 class JsonFormatter(logging.Formatter):
@@ -15,6 +16,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
+            **fields_of(record),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

@@ -8,12 +8,14 @@ import gc
 import logging
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from kbroker import __version__
 
 if TYPE_CHECKING:
     from kbroker.config.settings import Settings
+    from kbroker.observability.log_limit import LogLimit
     from kbroker.server import Server
 
 _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector looks for cycles; Python: 700
@@ -21,6 +23,7 @@ _NEW_OBJECTS = 10_000  # how many more there are before the garbage collector lo
 _LEVELS = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}
 
 _HTTP_PORT = "8080"
+_SWEEP_SECONDS = 2
 _LOGIN = (
     " -X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=SCRAM-SHA-256"
     " -X sasl.username=… -X sasl.password=…"
@@ -47,6 +50,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--http-port",
         metavar="PORT",
         help="port of the HTTP API (default 8080, if it is free; 0 picks a free one, off opens none)",
+    )
+    parser.add_argument(
+        "--grpc-port",
+        metavar="PORT",
+        help="port of the gRPC API, which needs kbroker[grpc] (default: none; 0 picks a free one)",
     )
     parser.add_argument("--data", metavar="DIR", help="data directory (default ./data)")
     parser.add_argument("--config", metavar="FILE", help="settings: YAML, or a Kafka server.properties")
@@ -104,16 +112,16 @@ def run(arguments: argparse.Namespace) -> int:
             port=arguments.port,
             advertise=arguments.advertise,
         )
-        _start_logging(settings["kbroker.log.level"], arguments.log_format)
+        limit = _start_logging(settings["kbroker.log.level"], arguments.log_format)
         if settings.warning:
             logging.getLogger("kbroker").warning("%s", settings.warning)
-        return _serve(settings, arguments)
+        return _serve(settings, arguments, limit)
     except (SettingError, StartError, DataDirectoryError, CatalogError) as error:
         print(f"kbroker: {error}", file=sys.stderr)  # noqa: T201
         return 1
 
 
-def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
+def _serve(settings: Settings, arguments: argparse.Namespace, limit: LogLimit) -> int:
     import uvloop
 
     from kbroker.server import StartError, serve
@@ -129,6 +137,7 @@ def _serve(settings: Settings, arguments: argparse.Namespace) -> int:
             logging.getLogger("kbroker").warning("there is no HTTP API: %s", error)
         if arguments.control_port is not None:
             control = await server.open_control_port(arguments.control_port)
+        _tell_left_out(limit)
         _spare_the_collector()
         _announce(server, settings, control)
 
@@ -168,6 +177,9 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
     if server.http_address is not None:
         others += f", HTTP on {_url(settings, server.http_address)}"
+    if server.grpc_address is not None:
+        host, port = server.grpc_address
+        others += f", gRPC on [{host}]:{port}" if ":" in host else f", gRPC on {host}:{port}"
     controlled = f", control port {control}" if control is not None else ""
     open_to = _open_to_others(settings, server)
     if open_to:
@@ -209,16 +221,30 @@ def _open_to_others(settings: Settings, server: Server) -> str:
     )
 
 
-def _start_logging(level: str, style: str) -> None:
+def _start_logging(level: str, style: str) -> LogLimit:
     """Neither format ever holds keys or values of records: nothing in the broker logs them."""
+    from kbroker.observability.log_limit import LogLimit
+    from kbroker.observability.log_lines import TextFormatter
+
     handler = logging.StreamHandler(sys.stderr)
     if style == "json":
         from kbroker.cli.json_log import JsonFormatter
 
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(TextFormatter())
+    limit = LogLimit(time.monotonic, handler.emit)
+    handler.addFilter(limit)
     logging.basicConfig(level=_LEVELS.get(level, level), handlers=[handler])
+    return limit
+
+
+def _tell_left_out(limit: LogLimit) -> None:
+    """Every few seconds, of what the log does not say any more."""
+    import asyncio
+
+    limit.sweep()
+    asyncio.get_running_loop().call_later(_SWEEP_SECONDS, _tell_left_out, limit)
 
 
 def _flags(arguments: argparse.Namespace) -> dict[str, str]:
@@ -238,6 +264,8 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["log.dirs"] = arguments.data
     if arguments.http_port is not None:
         flags["kbroker.http.port"] = arguments.http_port
+    if arguments.grpc_port is not None:
+        flags["kbroker.grpc.port"] = arguments.grpc_port
     if arguments.fsync:
         flags["kbroker.fsync"] = "true"
     if arguments.in_memory:

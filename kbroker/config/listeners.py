@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from kbroker.config.errors import SettingError
 
-KAFKA, CONTROL, HTTP = "kafka", "control", "http"
+KAFKA, CONTROL, HTTP, GRPC = "kafka", "control", "http", "grpc"
 """What is spoken on a listener."""
-HTTP_NAME = "HTTP"
-"""Of the listener that is kbroker's own, beside those for Kafka's protocol."""
+HTTP_NAME, GRPC_NAME = "HTTP", "GRPC"
+"""Of the listeners that are kbroker's own, beside those for Kafka's protocol."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENTRY = r"([a-zA-Z][a-zA-Z0-9_-]*)://(\[([0-9a-fA-F:.%_]*)\]|[^\[\]:/]*):([0-9]{1,5})"
@@ -61,11 +61,12 @@ def parse_listeners(
     listeners = [listener for listener in listeners if listener.name not in left_out]
     if not listeners:
         raise SettingError(f"listeners: no listener for clients in {','.join(entries)}")
-    if HTTP_NAME in names:
-        raise SettingError(
-            f"listeners: {HTTP_NAME} is the listener of kbroker's HTTP API (kbroker.http.port); "
-            "one for Kafka's protocol needs another name"
-        )
+    for name, what in ((HTTP_NAME, "HTTP"), (GRPC_NAME, "gRPC")):
+        if name in names:
+            raise SettingError(
+                f"listeners: {name} is the listener of kbroker's {what} API (kbroker.{name.lower()}.port); "
+                "one for Kafka's protocol needs another name"
+            )
     _check_ports(listeners)
     return tuple(_with_protocol(listener, protocols) for listener in listeners)
 

@@ -23,6 +23,8 @@ from kbroker.config.broker_configs import ALIASES, BROKER_CONFIGS, UNITS, base_n
 from kbroker.config.definition import ConfigDef, ConfigValue, Field, InvalidConfig, to_text
 from kbroker.config.errors import SettingError
 from kbroker.config.listeners import (
+    GRPC,
+    GRPC_NAME,
     HTTP,
     HTTP_NAME,
     Listener,
@@ -47,7 +49,7 @@ ENVIRONMENT_PREFIX = "KBROKER_"
 # What other commands and the tests read; and Kubernetes describes a service named kbroker to every pod in
 # the variables of the second line.
 _NOT_SETTINGS = (
-    r"KBROKER_(BOOTSTRAP|CACHE|MAVEN_REPOSITORY|COMPAT(_\w+)?"
+    r"KBROKER_(BOOTSTRAP|HTTP_URL|CACHE|MAVEN_REPOSITORY|COMPAT(_\w+)?"
     r"|SERVICE_(HOST|PORT\w*)|PORT(_\w+)?)"
 )
 
@@ -153,9 +155,9 @@ class Settings:
     def prefixes(self, listener: str) -> tuple[str, ...]:
         """Of settings for this listener alone, the strongest first: its own, then whose it takes after."""
         own = f"listener.name.{listener.lower()}."
-        if listener != HTTP_NAME:
+        if listener not in (HTTP_NAME, GRPC_NAME):
             return (own,)
-        return own, f"listener.name.{self._http_like.name.lower()}."
+        return own, f"listener.name.{self._whose_like(listener).name.lower()}."
 
     def listener_values(
         self, listener: Listener, names: Collection[str], altered: Mapping[str, str | None] = _NONE
@@ -216,28 +218,40 @@ class Settings:
             HTTP_NAME,
             HTTP,
             self["kbroker.http.port"] or port,
-            self._http_like,
+            self._whose_like(HTTP_NAME),
             self["listener.security.protocol.map"],
             self["kbroker.http.host"],
         )
 
-    @property
-    def _http_like(self) -> Listener:
-        """The listener that HTTP takes after."""
-        name = self["kbroker.http.listener"]
+    def grpc_listener(self) -> Listener | None:
+        """Where gRPC is served. None: nowhere."""
+        return door(
+            GRPC_NAME,
+            GRPC,
+            self["kbroker.grpc.port"],
+            self._whose_like(GRPC_NAME),
+            self["listener.security.protocol.map"],
+            self["kbroker.grpc.host"],
+        )
+
+    def _whose_like(self, door_name: str) -> Listener:
+        """The listener that HTTP, or gRPC, takes after."""
+        http = door_name == HTTP_NAME
+        name = self["kbroker.http.listener"] if http else self["kbroker.grpc.listener"]
         if name is None:
             return self.listeners[0]
         for listener in self.listeners:
             if listener.name == name.upper():
                 return listener
         known = ", ".join(listener.name for listener in self.listeners)
-        raise SettingError(f"kbroker.http.listener: there is no listener named {name}, only {known}")
+        setting = f"kbroker.{door_name.lower()}.listener"
+        raise SettingError(f"{setting}: there is no listener named {name}, only {known}")
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
         """Those for Kafka's protocol, and those for others that may be opened: their port may be any."""
-        http = self.http_listener("0")
-        return self.listeners if http is None else (*self.listeners, http)
+        doors = (self.http_listener("0"), self.grpc_listener())
+        return (*self.listeners, *(each for each in doors if each is not None))
 
     def asks_who_comes(self, listener: Listener) -> bool:
         """Whether it lets in nobody who is not known by a login or a certificate."""

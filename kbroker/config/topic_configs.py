@@ -1,4 +1,6 @@
-"""Every topic config of Kafka 4.3, each with the broker configs that are its default, the strongest first."""
+"""Every topic config of Kafka 4.3 and ours, each with the broker configs that are its default, the strongest
+first.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from kbroker.config.definition import (
     honoured,
     table,
 )
-from kbroker.config.validators import GzipLevel, ListOf, OneOf, Range, ThrottledReplicas
+from kbroker.config.validators import GzipLevel, ListOf, OneOf, Range, ThrottledReplicas, TraceSampling
 from kbroker.storage.config import LogConfig
 
 _ANY_TIME = Update.CLUSTER_WIDE
@@ -69,6 +71,10 @@ TOPIC_CONFIGS = table((
     honoured("internal.segment.bytes", INT, None,
         "Segment size below the floor of segment.bytes, for tests.",
         None, _ANY_TIME, internal=True),
+    honoured("kbroker.trace.sampling", STRING, _log("trace_sampling"),
+        "Which records leave spans (docs/traces.md): none (off), those whose header traceparent says so "
+        "(parent), or with them this share of the records without one, from 0 to 1.",
+        TraceSampling(), _ANY_TIME, ("kbroker.trace.sampling",), internal=True),
     accepted("leader.replication.throttled.replicas", LIST, (),
         "Replicas whose replication is throttled on the leader's side.",
         ThrottledReplicas(), _ANY_TIME),

@@ -62,6 +62,34 @@ class OneOf(_Rule):
         return ", ".join(filter(None, self.choices))
 
 
+class TraceSampling(_Rule):
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        if value in ("off", "parent"):
+            return
+        if not re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", str(value)):
+            raise invalid(name, value, "is neither off nor parent nor a number from 0 to 1")
+
+    def __str__(self) -> str:
+        return "off, parent, 0 … 1"
+
+
+class HttpAddress(_Rule):
+    """Scheme, host and port, and the beginning of paths if there is one."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> None:
+        host = r"(\[[0-9a-fA-F:.]+\]|[^/\s:?#@\[\]]+)"
+        found = re.fullmatch(rf"https?://{host}(:([0-9]{{1,5}}))?(/[^\s?#]*)?", str(value))
+        if found is None or int(found[3] or 80) > 65535:
+            raise invalid(name, value, "is no address such as http://127.0.0.1:4318")
+
+    def __str__(self) -> str:
+        return "http(s)://host:port"
+
+
 class OneOfIgnoringCase(OneOf):
     """The choices stand in upper case."""
 

@@ -113,6 +113,7 @@ class ControlConnection(asyncio.Protocol):
         self._on_drained: Callable[[], None] | None = None
         self.peer_host = ""
         self.last_active = 0
+        self.number = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

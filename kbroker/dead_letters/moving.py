@@ -33,6 +33,7 @@ from kbroker.dead_letters.settings import NoDeadLetterTopic
 from kbroker.pending import Pending, Steps, run, wait
 from kbroker.protocol.records import increment_sequence, iter_batches, iter_records
 from kbroker.storage.interface import Appended, Log
+from kbroker.storage.trace_events import DEAD_LETTERED
 
 logger = logging.getLogger("kbroker.dead_letters")
 
@@ -186,6 +187,7 @@ class DeadLetters:
         finally:
             self._producers[way] = producer_id, progress.sequence
         yield from self._archived(key, archive)
+        _tell_trace(key, source, log, dead)
 
     def _recover(
         self,
@@ -211,6 +213,8 @@ class DeadLetters:
         ]
         after = merged(state, [ShareStateChange(state.start_offset, archived)])
         yield from self._archived(key, lambda: archive(key, after))
+        if log is not None:
+            _tell_trace(key, source, log, intent.dead)
 
     def _producer(self, way: _Way) -> Steps[tuple[int, int]]:
         known = self._producers.get(way)
@@ -308,6 +312,19 @@ class DeadLetters:
                     progress.written += header.record_count
             offset = max(read.next_offset, offset + 1)
         return progress
+
+
+def _tell_trace(key: ShareKey, source: Log, log: Log, dead: Sequence[Dead]) -> None:
+    if source.trace is None:
+        return
+    for first, last, count, reason in dead:
+        attributes: dict[str, str | int] = {
+            "group": key.group_id,
+            "deliveryCount": count,
+            "reason": reason,
+            "deadLetterTopic": log.topic,
+        }
+        source.trace.happened(DEAD_LETTERED, first, last, attributes)
 
 
 def _refreshed(log: Log) -> Steps[None]:

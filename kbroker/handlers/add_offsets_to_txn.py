@@ -13,8 +13,9 @@ from kbroker.errors import describe
 from kbroker.pending import mapped
 from kbroker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import OFFSETS_TOPIC
 from kbroker.transactions.errors import fenced_code
-from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.transactions.offsets_partition import partition_of_group
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -33,7 +34,7 @@ def handle(
     resources = broker.resources(context)
     transactions = resources.transactions(request.transactional_id, AclOperation.WRITE)
     resources.check_group(AclOperation.READ, request.group_id)
-    partition = offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
+    partition = partition_of_group(broker, request.group_id)
     added = transactions.add_partitions(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),

@@ -27,6 +27,7 @@ from kbroker.protocol.messages.add_partitions_to_txn import (
 )
 from kbroker.requests.long_requests import Steps, lazily
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import INTERNAL_TOPICS
 from kbroker.transactions.errors import fenced_code
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _add(
     refused: dict[TopicPartition, ErrorCode] = {}
     for partition in _partitions(transaction.topics):
         partitions.append(partition)
-        if not resources.may_topic(AclOperation.WRITE, partition.topic):
+        if partition.topic in INTERNAL_TOPICS or not resources.may_topic(AclOperation.WRITE, partition.topic):
             refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not resources.has_partition(*partition):
             refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

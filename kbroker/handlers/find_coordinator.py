@@ -18,6 +18,7 @@ from kbroker.protocol.messages.find_coordinator import (
 )
 from kbroker.requests.long_requests import lazily
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _FIRST_BATCHED = 4
 _NO_NODE = -1
 _FIRST_WITH_SHARE = 6
+_TOPICS = {CoordinatorType.GROUP: OFFSETS_TOPIC, CoordinatorType.TRANSACTION: TRANSACTIONS_TOPIC}
+"""Which topic is there from the first time on that such a coordinator is looked for."""
 _SHARE_KEY = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+\Z")
 
 
@@ -43,8 +46,11 @@ def handle(
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no key type {request.key_type}")
     kind = CoordinatorType(request.key_type)
     resources = broker.resources(context)
+    topic = _TOPICS.get(kind)
     if context.api_version < _FIRST_BATCHED:
         _check(resources, kind, request.key)
+        if topic is not None:
+            broker.make_internal_topic(topic)
         node = broker.cluster.coordinator(kind, request.key, context)
         return FindCoordinatorResponse(
             error_message="NONE", node_id=node.node_id, host=node.host, port=node.port
@@ -55,6 +61,8 @@ def handle(
             _check(resources, kind, key)
         except ApiError as error:
             return Coordinator(key, _NO_NODE, "", _NO_NODE, error.code, "")
+        if topic is not None:
+            broker.make_internal_topic(topic)
         node = broker.cluster.coordinator(kind, key, context)
         return Coordinator(key, node.node_id, node.host, node.port)
 

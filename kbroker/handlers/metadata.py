@@ -25,7 +25,7 @@ from kbroker.protocol.messages.metadata import (
 )
 from kbroker.requests.long_requests import Steps, each, lazily
 from kbroker.security.acls import AclOperation, AclResourceType
-from kbroker.topics.names import INTERNAL_TOPICS, check_name
+from kbroker.topics.names import INTERNAL_TOPICS, READABLE_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -115,7 +115,8 @@ def _topic(
             return _unknown(name, error)
     try:
         check_name(name)
-        if name in INTERNAL_TOPICS or not (request.allow_auto_topic_creation and may_auto_create(resources)):
+        may_create = request.allow_auto_topic_creation and may_auto_create(resources)
+        if not may_create or name in INTERNAL_TOPICS - READABLE_TOPICS:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return _create(resources, name, request, context)
     except ApiError as refusal:
@@ -142,7 +143,9 @@ def _create(
 
 
 def _unknown(name: str, error: Exception) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=describe(error)[0], name=name)
+    return MetadataResponseTopic(
+        error_code=describe(error)[0], name=name, is_internal=name in INTERNAL_TOPICS
+    )
 
 
 def _known(

@@ -127,7 +127,7 @@ def _transactional_batches(
     """As far as they can be written at all."""
     for topic_data in request.topic_data:
         topic = resources.find_topic(_key(topic_data, version), AclOperation.WRITE)
-        if topic is None:
+        if topic is None or topic.name in INTERNAL_TOPICS:
             continue
         for data in topic_data.partition_data:
             records = data.records
@@ -279,12 +279,16 @@ def _key(topic_data: TopicProduceData, version: int) -> TopicKey:
 
 def _topic(resources: Resources, topic_data: TopicProduceData, version: int) -> Topic | ApiError:
     """The topic, or what its partitions are refused with."""
+    topic: Topic | ApiError
     try:
-        return resources.topic(_key(topic_data, version), AclOperation.WRITE)
+        topic = resources.topic(_key(topic_data, version), AclOperation.WRITE)
+        name = topic.name
     except ApiError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic_data.name in INTERNAL_TOPICS:
-            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        return error
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return error
+        topic = error
+        name = topic_data.name
+    return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION) if name in INTERNAL_TOPICS else topic
 
 
 def _log(resources: Resources, topic: Topic | ApiError, partition: int, acks: int) -> Log:

@@ -27,8 +27,9 @@ from kbroker.protocol.messages.txn_offset_commit import (
 )
 from kbroker.requests.long_requests import lazily
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import OFFSETS_TOPIC
 from kbroker.transactions.errors import refusal_of_write
-from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.transactions.offsets_partition import partition_of_group
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -104,9 +105,7 @@ def _admit(
     context: RequestContext,
 ) -> Steps[None]:
     """Add the group to the transaction, or check that it is in it."""
-    partition = TopicPartition(
-        OFFSETS_TOPIC, offsets_partition(request.group_id, broker.settings["offsets.topic.num.partitions"])
-    )
+    partition = TopicPartition(OFFSETS_TOPIC, partition_of_group(broker, request.group_id))
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if context.api_version >= _FIRST_THAT_ADDS:
         added = transactions.add_partitions(

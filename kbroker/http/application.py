@@ -19,10 +19,11 @@ from kbroker.http.answers import Response
 from kbroker.http.at_once import in_a_task
 from kbroker.http.authentication import SUBPROTOCOL, authenticated
 from kbroker.http.endpoint import WEBSOCKET, Endpoint
+from kbroker.http.exchange import ClientGone
 from kbroker.http.origins import Origins, Page
 from kbroker.http.problems import MEDIA_TYPE, Problem, problem_of
 from kbroker.http.quotas import HttpQuotas, Timed, retry_after
-from kbroker.http.request import ClientGone, HttpCaller, HttpRequest
+from kbroker.http.request import HttpCaller, HttpRequest
 from kbroker.http.rest_proxy.errors import refusal
 from kbroker.http.routing import Router
 from kbroker.http.table import REST_PROXY_V2_CONSUMERS, REST_PROXY_V2_MEDIA, REST_PROXY_V3, endpoints
@@ -88,6 +89,9 @@ class Application:
                 return
             except Exception as error:
                 answer = refusal(error) if _is_rest_proxys(scope) else _refused(error, request_id)
+                if answer.status_code == 500:
+                    text = "%s %s failed"
+                    logger.error(text, scope["method"], _path(scope), extra=_who(scope, request_id))
             self._complete(answer, request_id, page, request)
             if not exchange.came_whole:
                 exchange.keep_alive = False
@@ -99,7 +103,8 @@ class Application:
         except ClientGone:
             pass
         except Exception:
-            logger.exception("%s %s could not be answered", scope["method"], _path(scope))
+            text = "%s %s could not be answered"
+            logger.exception(text, scope["method"], _path(scope), extra=_who(scope, request_id))
         finally:
             exchange.give_up()
             if request is not None:
@@ -160,7 +165,7 @@ class Application:
         endpoint = _chosen(found.endpoints, scope)
         if endpoint is None:
             allowed = sorted({"GET" if each == WEBSOCKET else each for each in found.allowed})
-            if method == "GET" and not found.endpoints:
+            if method == "GET" and WEBSOCKET in found.allowed and not found.endpoints:
                 raise Problem(
                     426, "This path is a WebSocket: open it as one.", headers={"upgrade": "websocket"}
                 )
@@ -273,14 +278,20 @@ def _counted(send: Send, request: HttpRequest) -> Send:
 def _log(scope: Scope, request_id: str, request: HttpRequest | None, status: int) -> None:
     caller = None if request is None else request.caller
     logger.debug(
-        "%s %s %s %s %s %d",
-        request_id,
+        "%s %s %s %s %d",
         scope["state"]["connection"].peer_host,
         "-" if caller is None else caller.principal,
         scope["method"],
         _path(scope),
         status,
+        extra=_who(scope, request_id),
     )
+
+
+def _who(scope: Scope, request_id: str) -> dict[str, object]:
+    """For the log."""
+    connection: HttpConnection = scope["state"]["connection"]
+    return {"connection": connection.number, "peer": connection.peer_host, "request": request_id}
 
 
 def _path(scope: Scope) -> str:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from kbroker.config.resources import Change, Operation, ResourceType
 from kbroker.config.settings import ConfigSource
 from kbroker.http.answers import json_answer
-from kbroker.http.endpoint import BOOLEAN, STRING, Endpoint, Parameter, Schema, json_answer_of, json_body
+from kbroker.http.endpoint import (
+    BOOLEAN,
+    FLAG,
+    STRING,
+    Endpoint,
+    Parameter,
+    Schema,
+    json_answer_of,
+    json_body,
+)
 from kbroker.http.members import Members, config_text
 from kbroker.network.awaiting import settled
 from kbroker.operations.configs import alter_and_tell_configs, alter_configs, describe_configs
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from kbroker.http.answers import Response
     from kbroker.http.request import HttpRequest
 
-_VALIDATE_ONLY = Parameter("validateOnly", "Only say whether they could be altered.", BOOLEAN)
+_VALIDATE_ONLY = Parameter("validateOnly", "Only say whether they could be altered.", FLAG)
 
 
 def config_changes(value: Any) -> list[Change]:

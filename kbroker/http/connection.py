@@ -33,6 +33,7 @@ logger = logging.getLogger("kbroker.http")
 _LINGER_SECONDS = 2
 _LINGER_BYTES = 4 * 1024 * 1024
 _UNSENT_BYTES = 128 * 1024
+_TIGHT_READ_BYTES = 16 * 1024  # what is read at a time when the budget is nearly used up
 
 
 class Speaker(Protocol):
@@ -120,6 +121,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._speaker: Speaker | None = None
         self._speakers: Speakers | None = None
+        self.number = 0
         self._early = b""
         self._received_bytes = 0
         self._sent_bytes = 0
@@ -137,7 +139,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.last_active = self.head_since = self._host.now_ms()
         refusal = self._host.connections.admit(self)
         if refusal is not None:
-            logger.warning("closing %s: %s", self.peer_host, refusal)
+            self._log_end(refusal)
             self._transport.close()
             return
         rates = self._host.broker.connection_rates
@@ -203,7 +205,8 @@ class HttpConnection(asyncio.BufferedProtocol):
             )
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._host.scratch
+        scratch = self._host.scratch
+        return scratch[:_TIGHT_READ_BYTES] if self.budget.tight else scratch
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._lingering is not None:
@@ -346,6 +349,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         elif size:
             self.budget.give_back(-size)
 
+    def set_aside(self, size: int) -> None:
+        """The same of what waits for something to be done with it: that is not to wait for this."""
+        self.held_bytes += size
+        if size > 0:
+            self.budget.set_aside(size)
+        elif size:
+            self.budget.take_up(-size)
+
     # the server's side
 
     @property
@@ -355,7 +366,10 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     @property
     def progress(self) -> int | None:
-        return self.moved_bytes if self.held_bytes else None
+        """None: it holds nothing, or the peer is not who is waited for."""
+        speaker = self._speaker
+        awaited = self.writing_paused or (self._reading and speaker is not None and speaker.awaits_more)
+        return self.moved_bytes if self.held_bytes and awaited else None
 
     def refuse(self, problem: Problem) -> None:
         if self._speaker is not None:
@@ -366,8 +380,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         return None if waits_for_us else self.last_active
 
     def give_up(self, reason: str) -> None:
-        logger.warning("closing %s: %s", self.peer_host, reason)
+        self._log_end(reason)
         self.abort()
+
+    def _log_end(self, reason: str) -> None:
+        extra = {"connection": self.number, "peer": self.peer_host}
+        logger.warning("closing %s: %s", self.peer_host, reason, extra=extra)
 
     def drain(self, on_drained: Callable[[], None]) -> None:
         self._on_drained = on_drained

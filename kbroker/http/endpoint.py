@@ -21,6 +21,8 @@ Schema = Mapping[str, Any]
 STRING: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}
+FLAG: Schema = {"anyOf": [{"type": "boolean"}, {"enum": ["", "1", "0", "yes", "no", "on", "off"]}]}
+"""A boolean of a query: `?raw` and `?raw=1` are true, too."""
 OBJECT: Schema = {"type": "object"}
 
 JSON = "application/json"

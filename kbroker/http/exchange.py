@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from kbroker.http.request import ClientGone
-
 if TYPE_CHECKING:
     from kbroker.http.speaking import HttpSpeaker
 
-_UNREAD_BYTES: Final = 64 * 1024  # of a body
+UNREAD_BYTES: Final = 64 * 1024  # of a body, before no more of it is read
 _JOINED_BYTES: Final = 64 * 1024  # of an answer that is written with its head
 STATUS_LINES: Final = {
     status: f"HTTP/1.1 {status} {phrase}\r\n".encode()
@@ -30,6 +28,10 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 Headers = list[tuple[bytes, bytes]]
 
 
+class ClientGone(Exception):
+    """Nobody is there to be answered."""
+
+
 class Exchange:
     __slots__ = (
         "_begun",
@@ -39,12 +41,12 @@ class Exchange:
         "_expects_continue",
         "_parts",
         "_speaker",
-        "_unread",
         "answered",
         "came_whole",
         "gone",
         "keep_alive",
         "scope",
+        "unread_bytes",
     )
 
     def __init__(
@@ -60,7 +62,8 @@ class Exchange:
         self._speaker = speaker
         self._expects_continue = expects_continue
         self._parts: list[bytes] = []  # of the body, not asked for yet
-        self._unread = 0  # their bytes
+        self.unread_bytes = 0
+        """What came of the body and was not asked for yet."""
         self._end_told = False
         self._changed: asyncio.Event | None = None
         self._begun = False  # the answer
@@ -68,15 +71,10 @@ class Exchange:
 
     # the connection's side
 
-    @property
-    def has_room(self) -> bool:
-        """Whether more of the body is wanted for now."""
-        return self._unread <= _UNREAD_BYTES
-
     def received(self, part: bytes) -> None:
         if not self.answered:
             self._parts.append(part)
-            self._unread += len(part)
+            self.unread_bytes += len(part)
             self._tell()
 
     def ended(self) -> None:
@@ -99,7 +97,7 @@ class Exchange:
             if self._parts or (self.came_whole and not self._end_told):
                 body = b"".join(self._parts)
                 self._parts.clear()
-                self._unread = 0
+                self.unread_bytes = 0
                 self._end_told = self.came_whole
                 self._speaker.read_on()
                 return {"type": "http.request", "body": body, "more_body": not self.came_whole}

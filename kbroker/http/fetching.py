@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kbroker.http.endpoint import INTEGER, JSON, OBJECT, STRING, Answer, Endpoint, Parameter, Schema
+from kbroker.http.endpoint import FLAG, INTEGER, JSON, OBJECT, STRING, Answer, Endpoint, Parameter, Schema
 from kbroker.http.fetched import BYTES, LENGTH_PREFIXED, NDJSON, Wanted, answer
 from kbroker.http.moments import timestamp_of
 from kbroker.http.problems import Problem, problem_of
@@ -195,7 +195,7 @@ ENDPOINTS = (
             limit_parameter("maxRecords", "How many at most.", _USUAL_RECORDS, 1, MOST_RECORDS),
             limit_parameter("maxWaitMs", "How long to wait for a first record.", 0, 0, MAX_WAIT_MS),
             ISOLATION_PARAMETER,
-            Parameter("raw", "Answer with the value of the first record, as it is.", {"type": "boolean"}),
+            Parameter("raw", "Answer with the value of the first record, as it is.", FLAG),
             KEY_PARAMETER,
             VALUE_PARAMETER,
             Parameter(

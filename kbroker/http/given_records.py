@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbroker.http.endpoint import STRING, Parameter, Schema
-from kbroker.http.json_records import BadRecord, record_of, value_of
+from kbroker.http.json_documents import LongDict, is_long
+from kbroker.http.json_records import BadRecord, long_bytes, long_record_of, record_of, value_of
 from kbroker.http.members import Members
 from kbroker.http.problems import Problem
+from kbroker.http.turns import in_turns
 from kbroker.operations.publishing import NewRecord
 from kbroker.protocol.records.codec import NO_TIMESTAMP, Record
 from kbroker.protocol.records.compression import CODEC_NAMES, NONE
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from kbroker.requests.long_requests import Steps
 
 MOST_NUMBER = (1 << 31) - 1
-_PER_PAUSE = 64  # records
+_PER_PAUSE = 16  # records
 _MOST_RECORDS = 100_000
 WITH_CODEC = frozenset(("codec",))
 WITH_TOPIC = frozenset(("topic",))
@@ -67,9 +69,11 @@ def _checked(given: list[Any]) -> list[Any]:
     return given
 
 
-def one_record(given: Any, now_ms: int, more_fields: frozenset[str]) -> NewRecord:
+async def one_record(request: HttpRequest, given: Any, more_fields: frozenset[str]) -> NewRecord:
     try:
-        return record_of(given, now_ms, more_fields)
+        if type(given) is LongDict:
+            return await in_turns(request, long_record_of(given, request.now_ms, more_fields))
+        return record_of(given, request.now_ms, more_fields)
     except BadRecord as error:
         raise Problem(400, f"{error}.") from None
 
@@ -82,7 +86,13 @@ def parsed_records(
     try:
         for each in given:
             if values and isinstance(each, str):
-                records.append(value_of(each, now_ms))
+                if is_long(each):
+                    value = yield from long_bytes("valueBase64", each)
+                    records.append(NewRecord(Record(now_ms, None, value), None))
+                else:
+                    records.append(value_of(each, now_ms))
+            elif type(each) is LongDict:
+                records.append((yield from long_record_of(each, now_ms, more_fields)))
             else:
                 records.append(record_of(each, now_ms, more_fields))
             if not len(records) % _PER_PAUSE:
@@ -94,10 +104,12 @@ def parsed_records(
 
 def addressed_records(given: Sequence[Any], now_ms: int) -> Steps[list[Addressed]]:
     records = yield from parsed_records(given, now_ms, WITH_TOPIC)
-    return [
-        (topic_of(each, f"records[{index}]"), record)
-        for index, (each, record) in enumerate(zip(given, records, strict=True))
-    ]
+    addressed: list[Addressed] = []
+    for index, (each, record) in enumerate(zip(given, records, strict=True)):
+        addressed.append((topic_of(each, f"records[{index}]"), record))
+        if not index % _PER_PAUSE:
+            yield None
+    return addressed
 
 
 def topic_of(given: Any, where: str) -> str:

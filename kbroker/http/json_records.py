@@ -31,15 +31,22 @@ from binascii import a2b_base64
 from collections.abc import Callable
 from enum import StrEnum
 from math import isfinite
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kbroker.http.compact_json import compact, compact_bytes
+from kbroker.http.compact_json import compact, compact_bytes, compact_in_steps
+from kbroker.http.json_documents import LongDict, LongList, is_long
 from kbroker.operations.publishing import NewRecord
 from kbroker.protocol.records import Headers, Record
+
+if TYPE_CHECKING:
+    from kbroker.requests.long_requests import Steps
 
 _MAX_TIMESTAMP: Final = 2**63 - 1
 _MAX_PARTITION: Final = 2**31 - 1
 _DEEPEST: Final = 100  # lists and objects within each other: far below what Python's stack allows
+_CONVERTED_AT_ONCE: Final = 64 * 1024  # characters; whole groups of base64
+_HEADERS_AT_ONCE: Final = 64
+_MOST_HEADERS: Final = 10_000  # of a record with many
 NOTHING_MORE: Final[frozenset[str]] = frozenset()
 
 
@@ -112,6 +119,79 @@ def record_of(given: Any, now_ms: int, more_fields: frozenset[str] = NOTHING_MOR
     if not value_name:
         raise BadRecord(f"a value is expected: one of {_names(_VALUES)}; null is a tombstone")
     return NewRecord(Record(timestamp, key, value, headers), partition)
+
+
+def long_record_of(
+    given: LongDict, now_ms: int, more_fields: frozenset[str] = NOTHING_MORE
+) -> Steps[NewRecord]:
+    """The same of one that takes long: what is long of it is left out first, and then put in."""
+    short, long = dict(given), {}
+    for name, content in given.items():
+        if is_long(content) and (left_out := _left_out(name, content)) is not None:
+            short[name], long[name] = left_out, content
+    new = record_of(short, now_ms, more_fields)
+    record = new.record
+    for name, content in long.items():
+        try:
+            if name == "headers":
+                record = record._replace(headers=(yield from _long_headers(content)))
+            elif name in _KEYS:
+                record = record._replace(key=(yield from long_bytes(name, content)))
+            else:
+                record = record._replace(value=(yield from long_bytes(name, content)))
+        except BadRecord as error:
+            raise error.within(name) from None
+    return NewRecord(record, new.partition)
+
+
+def _left_out(name: str, content: Any) -> Any:
+    """What stands in the place of something long; None: this is not what may stand here."""
+    if name in ("value", "keyJson"):
+        return 0
+    if name == "headers":
+        return None if isinstance(content, str) else []
+    return "" if isinstance(content, str) and name in _KEYS | _VALUES else None
+
+
+def long_bytes(name: str, content: Any) -> Steps[bytes]:
+    """What stands in a field of this name."""
+    if name in ("value", "keyJson"):
+        try:
+            return (yield from compact_in_steps(content))
+        except ValueError:
+            raise BadRecord("JSON has no NaN and no Infinity") from None
+        except RecursionError:
+            raise BadRecord("lists and objects are nested too deeply") from None
+    convert = _base64_to_bytes if name.endswith("Base64") else _text_to_bytes
+    parts: list[bytes] = []
+    for start in range(0, len(content), _CONVERTED_AT_ONCE):
+        part = content[start : start + _CONVERTED_AT_ONCE]
+        if convert is _base64_to_bytes and start + len(part) < len(content) and part.endswith("="):
+            raise BadRecord("this is no base64: something is behind its end")
+        parts.append(convert(part))
+        yield None
+    return b"".join(parts)
+
+
+def _long_headers(given: Any) -> Steps[Headers]:
+    if len(given) > _MOST_HEADERS:
+        raise BadRecord(f"a record may have {_MOST_HEADERS} headers at most")
+    made: list[tuple[str, bytes | None]] = []
+    items = list(given.items()) if isinstance(given, dict) else given
+    for start in range(0, len(items), _HEADERS_AT_ONCE):
+        some = items[start : start + _HEADERS_AT_ONCE]
+        try:
+            made += _headers_of(dict(some) if isinstance(given, dict) else some)
+        except BadRecord as error:
+            raise error if isinstance(given, dict) else _moved(error, start) from None
+        yield None
+    return tuple(made)
+
+
+def _moved(error: BadRecord, by: int) -> BadRecord:
+    """A mistake in one of the headers behind others."""
+    index, bracket, rest = error.place[1:].partition("]")
+    return BadRecord(error.problem, f"[{int(index) + by}{bracket}{rest}")
 
 
 def _headers_of(given: Any) -> Headers:
@@ -210,6 +290,8 @@ def _names(fields: Any) -> str:
 _KINDS: Final[dict[type, str]] = {
     dict: "an object",
     list: "a list",
+    LongDict: "an object",
+    LongList: "a list",
     str: "a text",
     bool: "true or false",
     int: "a number",

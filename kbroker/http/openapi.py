@@ -73,6 +73,7 @@ _PATH_PARAMETERS: Mapping[str, tuple[str, Schema]] = {
     "instance": ("The id of a consumer instance.", STRING),
     "consumer": ("The name of a consumer of the group.", STRING),
     "transaction": ("The name of a transaction, as its begin told it.", STRING),
+    "trace": ("The id of a trace: 32 hexadecimal digits, the second part of its traceparent.", STRING),
     "transactionalId": ("The transactional id of a producer.", STRING),
     "partition": ("The number of a partition.", _NUMBER),
     "group": ("The id of a group.", STRING),
@@ -104,9 +105,11 @@ TAGS = {
     "groups": "Groups of every type, their lag and their offsets.",
     "consumers": "Consumers in the broker: members of groups for clients that have nothing but HTTP.",
     "transactions": "Records and offsets that count together or not at all.",
+    "traces": "What happened to records of topics that are traced.",
     "Confluent REST Proxy v2": "The older API of Confluent's REST Proxy, with consumer instances.",
     "Confluent REST Proxy v3": "What clients of Confluent's REST Proxy use; its failures have its form.",
     "metrics": "What the broker measures, for Prometheus.",
+    "health": "Whether the broker is alive, and ready for work.",
     "documentation": "This document.",
 }
 

@@ -76,3 +76,7 @@ class Http:
         self._sweeping = (
             asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep) if self._open else None
         )
+
+
+def opened(broker: Broker, logins: ListenerLogins | None) -> Http:
+    return Http(broker, logins)

@@ -89,6 +89,14 @@ _STATUSES: dict[ErrorCode, int] = {
 }
 
 
+_ADVICE: dict[ErrorCode, str] = {  # where the failure alone does not say what to do
+    _E.UNKNOWN_TOPIC_OR_PARTITION: "GET /topics lists what there is, POST /topics creates one.",
+    _E.GROUP_ID_NOT_FOUND: "GET /groups lists what there is.",
+    _E.SECURITY_DISABLED: "The broker's setting authorizer.class.name names one.",
+    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: "Send first what is missing in between, or begin with another origin.",
+}
+
+
 class Problem(Exception):
     """What ends a request. ``more``: further members of the document."""
 
@@ -133,6 +141,8 @@ def problem_of(error: BaseException) -> Problem:
 
 def problem_of_code(code: ErrorCode, message: str | None = None, **more: Any) -> Problem:
     detail = _sentence(message or code.message)
+    if code in _ADVICE:
+        detail = f"{detail} {_ADVICE[code]}"
     if code.retriable and code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         detail = f"{detail.rstrip('.')}. The same request may succeed if it is sent again."
     return Problem(

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 _ACKS = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 _ORIGIN, _SEQUENCE = "x-origin-id", "x-origin-sequence"
 _LONGEST_ORIGIN = 200
+_PER_PAUSE = 64  # records
 
 
 class _How(NamedTuple):
@@ -94,7 +95,7 @@ async def _publish_to_topic(request: HttpRequest) -> Response:
     given, one, codec = records_of(await request.json())
     how = await _how(request, codec)
     if one:
-        record = one_record(given, request.now_ms, WITH_CODEC)
+        record = await one_record(request, given, WITH_CODEC)
         (outcome,) = await _published(request, topic, [record], how)
         return answer_of_one(topic, outcome)
     records = await in_turns(request, parsed_records(given, request.now_ms))
@@ -114,7 +115,8 @@ async def _publish_anywhere(request: HttpRequest) -> Response:
     how = await _how(request, codec)
     if one:
         topic = topic_of(given, "the record")
-        (outcome,) = await _published(request, topic, [one_record(given, request.now_ms, WITH_BOTH)], how)
+        record = await one_record(request, given, WITH_BOTH)
+        (outcome,) = await _published(request, topic, [record], how)
         return answer_of_one(topic, outcome)
     addressed = await in_turns(request, addressed_records(given, request.now_ms))
     by_topic: dict[str, list[int]] = {}
@@ -150,6 +152,8 @@ async def _publish_partition_batch(request: HttpRequest) -> Response:
         records = yield from parsed_records(given, request.now_ms, values=True)
         found: list[Addressed] = []
         for index, record in enumerate(records):
+            if not index % _PER_PAUSE:
+                yield None
             if record.partition not in (None, partition):
                 raise Problem(400, f"records[{index}].partition: the path names partition {partition}.")
             found.append((topic, NewRecord(record.record, partition)))

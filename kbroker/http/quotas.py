@@ -16,18 +16,19 @@ A client without quotas has no `Usage`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kbroker.http.problems import Problem
-from kbroker.http.waiting import unless_closed
+from kbroker.http.waiting import OnConnection, unless_closed
 from kbroker.quotas.entities import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from kbroker.quotas.throttling import RequestThrottle
 
 if TYPE_CHECKING:
-    from kbroker.http.request import HttpRequest
+    from kbroker.broker import Broker
+    from kbroker.http.request import HttpCaller
     from kbroker.quotas.throttling import ClientLimits, Limit, Tags, Throttling
 
 T = TypeVar("T")
@@ -69,10 +70,24 @@ class HttpQuotas:
         return max(throttling.rate(limit, now_ms).throttle_ms(limit.bound, now_ms), until - now_ms)
 
 
+class Limited(OnConnection, Protocol):
+    """A request, or a call, of a client that may have quotas."""
+
+    @property
+    def broker(self) -> Broker: ...
+    @property
+    def caller(self) -> HttpCaller: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def quota(self) -> str | None:
+        """Of the bytes that it publishes or reads, if it does."""
+
+
 class Usage:
     """What one request uses."""
 
-    def __init__(self, quotas: HttpQuotas, throttling: Throttling, request: HttpRequest) -> None:
+    def __init__(self, quotas: HttpQuotas, throttling: Throttling, request: Limited) -> None:
         self._quotas = quotas
         self._throttling = throttling
         self._request = request

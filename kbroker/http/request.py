@@ -5,15 +5,13 @@ A body counts in the broker's budget from its first byte until the answer is sen
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import parse_qs
 
-from kbroker.http.json_documents import AT_ONCE_BYTES, parsed
+from kbroker.http.bodies import document_of, rest_of_body
+from kbroker.http.exchange import ClientGone
 from kbroker.http.problems import Problem
-from kbroker.http.turns import in_turns
 from kbroker.quotas.entities import PRODUCER_BYTE_RATE
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ T = TypeVar("T", str, int, bool, float)
 _TRUE = frozenset(("true", "1", "yes", "on", ""))
 _FALSE = frozenset(("false", "0", "no", "off"))
 _MAX_LONG = (1 << 63) - 1
-_BUDGET_STEP = 1024 * 1024
 
 
 class HttpCaller:
@@ -83,6 +80,7 @@ class HttpRequest:
         self.quotas = quotas
         self._usage: Usage | None = None
         self.held_bytes = 0
+        self._body_bytes = 0  # set aside
         self.finished = False
         """Whether the whole body was read."""
         self._body: bytes | None = None
@@ -174,9 +172,11 @@ class HttpRequest:
             message = await self._next()
             if not message.get("more_body"):
                 self._body = message.get("body", b"")
-                self._hold(len(self._body), most)
+                self._hold_body(len(self._body), most)
             else:
-                self._body = await self._rest(message.get("body", b""), most)
+                self._body = await rest_of_body(
+                    self, message.get("body", b""), self._next, lambda size: self._hold_body(size, most)
+                )
             self.finished = True
             if self.quota == PRODUCER_BYTE_RATE and (usage := self.usage) is not None:
                 usage.produced(len(self._body))
@@ -187,11 +187,10 @@ class HttpRequest:
         if not body:
             raise Problem(400, "The body is empty: send a JSON document.")
         try:
-            if len(body) > AT_ONCE_BYTES:
-                return await in_turns(self, parsed(body))
-            return json.loads(body)
+            document, _ = await document_of(self, body)
         except (ValueError, RecursionError) as error:
             raise Problem(400, f"The body is not JSON: {error}.") from None
+        return document
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, for endpoints that answer before its end. Nothing of it is kept."""
@@ -224,6 +223,8 @@ class HttpRequest:
             self._usage.ended()
         held, self.held_bytes = self.held_bytes, 0
         self.connection.hold(-held)
+        body, self._body_bytes = self._body_bytes, 0
+        self.connection.set_aside(-body)
 
     async def _next(self) -> Any:
         message = await self._receive()
@@ -231,57 +232,16 @@ class HttpRequest:
             raise ClientGone
         return message
 
-    async def _rest(self, first: bytes, most: int) -> bytes:
-        timeout_ms: int = self.broker.settings["kbroker.http.request.timeout.ms"]
-        parts = bytearray(first)
-        self._hold(len(first), most)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                while True:
-                    message = await self._next()
-                    part = message.get("body", b"")
-                    self._hold(len(part), most)
-                    parts += part
-                    if not message.get("more_body"):
-                        return bytes(parts)
-                    await self._room()
-        except TimeoutError:
-            raise Problem(
-                408, f"The body did not come within {timeout_ms} ms (kbroker.http.request.timeout.ms)."
-            ) from None
-
-    async def _room(self) -> None:
-        """While the budget is tight, others go first."""
-        budget = self.broker.budget
-        if not budget.tight:
-            return
-        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def grant() -> None:
-            budget.give_back(_BUDGET_STEP)
-            if not granted.done():
-                granted.set_result(None)
-
-        withdraw = budget.reserve(_BUDGET_STEP, grant)
-        try:
-            await granted
-        finally:
-            if withdraw is not None:
-                withdraw()
-
     def _check_announced(self, most: int) -> None:
         announced = self.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > most:
             raise _too_long(most)
 
-    def _hold(self, size: int, most: int) -> None:
-        self.hold(size)
-        if self.held_bytes > most:
+    def _hold_body(self, size: int, most: int) -> None:
+        self._body_bytes += size
+        self.connection.set_aside(size)
+        if self._body_bytes > most:
             raise _too_long(most)
-
-
-class ClientGone(Exception):
-    """Nobody is there to be answered."""
 
 
 def _too_long(most: int) -> Problem:

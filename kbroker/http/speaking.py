@@ -4,7 +4,7 @@ Invariants:
 - What comes is parsed a little at a time, and requests that come together are served one after the other, so
   that others have their turn.
 - Nothing more is parsed, nor read, while a request waits for the one before it, or what came of a body was
-  not asked for.
+  not asked for. What came and was neither parsed nor asked for counts in the budget.
 - After an upgrade somebody else speaks on the connection (upgrading.py).
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import httptools
 
 from kbroker.http import at_once
-from kbroker.http.exchange import STATUS_LINES, Exchange
+from kbroker.http.exchange import STATUS_LINES, UNREAD_BYTES, Exchange
 from kbroker.http.problems import MEDIA_TYPE, Problem
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ class HttpSpeaker:
         """What had come of the body was asked for."""
         if not self._reading:
             self._go_on_later()
+        elif self._kept:
+            self._keep()
 
     def answered(self, exchange: Exchange) -> None:
         self._served = None
@@ -222,7 +224,9 @@ class HttpSpeaker:
 
     @property
     def _wants_more(self) -> bool:
-        return not self._waiting if self._coming is None else self._coming.has_room
+        if self._coming is None:
+            return not self._waiting
+        return self._coming.unread_bytes <= (_PARSED_AT_ONCE if self._shared.budget.tight else UNREAD_BYTES)
 
     def _settle(self) -> None:
         """Tell the connection how things stand."""
@@ -231,7 +235,7 @@ class HttpSpeaker:
             return
         if self._next_step() is not None:
             self._go_on_later()
-        self._keep(len(self._received) - self._parsed)
+        self._keep()
         if self._reading != (self._wants_more and not self._received):
             self._reading = not self._reading
             if self._reading:
@@ -244,19 +248,25 @@ class HttpSpeaker:
         if self._in_head and connection.head_since is None:
             connection.head_since = connection.last_active
 
-    def _keep(self, size: int) -> None:
-        """So many bytes of what was received stay for later."""
+    def _keep(self) -> None:
+        """What was received and stays for later counts."""
+        size = 0
+        if not self._over:
+            size = len(self._received) - self._parsed
+            if self._served is not None:
+                size += self._served.unread_bytes
+            for exchange in self._waiting:
+                size += exchange.unread_bytes
         if size != self._kept:
             more, self._kept = size - self._kept, size
-            self._connection.held_bytes += more
-            self._shared.budget.take(more)
+            self._connection.set_aside(more)
 
     def _end(self) -> None:
         self._over = True
         self._received = b""
         self._headers = []
         self._waiting.clear()
-        self._keep(0)
+        self._keep()
 
     def _serve(self) -> None:
         exchange = self._served = self._waiting.popleft()

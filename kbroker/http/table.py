@@ -27,14 +27,17 @@ _PLAIN = (
     "kbroker.http.streams.sockets",
     "kbroker.http.configs",
     "kbroker.http.cluster",
+    "kbroker.http.images",
     "kbroker.http.acls",
     "kbroker.http.groups",
     "kbroker.http.consumers",
+    "kbroker.http.traces",
 )
 # With prefixes of their own.
 _OTHERS: tuple[tuple[str, str], ...] = (
     ("", "kbroker.http.documentation"),
     ("", "kbroker.http.metrics"),
+    ("", "kbroker.http.health"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.clusters"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.topics"),
     (REST_PROXY_V3, "kbroker.http.rest_proxy.v3.partitions"),

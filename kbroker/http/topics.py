@@ -11,6 +11,7 @@ from kbroker.http.answers import json_answer
 from kbroker.http.configs import altered, config_changes
 from kbroker.http.endpoint import (
     BOOLEAN,
+    FLAG,
     INTEGER,
     STRING,
     Endpoint,
@@ -202,7 +203,7 @@ ENDPOINTS = (
         "/topics",
         create,
         "Create a topic.",
-        (Parameter("validateOnly", "Only say whether it could be created.", BOOLEAN),),
+        (Parameter("validateOnly", "Only say whether it could be created.", FLAG),),
         json_body(_NEW),
         {
             200: json_answer_of("It could be created: validateOnly.", _DESCRIBED),
@@ -223,7 +224,7 @@ ENDPOINTS = (
         "/topics/{topic}",
         alter,
         "Alter configs of a topic; null takes one back to its default.",
-        (Parameter("validateOnly", "Only say whether they could be altered.", BOOLEAN),),
+        (Parameter("validateOnly", "Only say whether they could be altered.", FLAG),),
         json_body(
             {
                 "type": "object",

@@ -58,7 +58,7 @@ async def _publish(request: HttpRequest) -> Response:
     codec = codec_of(request, codec_name)
     if one:
         topic = topic_of(given, "the record")
-        record = one_record(given, request.now_ms, WITH_BOTH)
+        record = await one_record(request, given, WITH_BOTH)
         (only,) = await _published(request, [(topic, record)], codec)
         return answer_of_one(topic, only)
     addressed = await in_turns(request, addressed_records(given, request.now_ms))

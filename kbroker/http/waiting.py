@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kbroker.http.request import ClientGone
+from kbroker.http.exchange import ClientGone
 from kbroker.network.awaiting import settled
 from kbroker.pending import Pending
 
 if TYPE_CHECKING:
+    from kbroker.http.connection import HttpConnection
     from kbroker.http.request import HttpRequest
 
 T = TypeVar("T")
+
+
+class OnConnection(Protocol):
+    """What came on a connection and ends with it."""
+
+    @property
+    def connection(self) -> HttpConnection: ...
 
 
 async def _gone(request: HttpRequest) -> None:
@@ -54,7 +62,7 @@ async def unless_gone(request: HttpRequest, result: T | Pending[T]) -> T:
         await asyncio.gather(waiting, gone, return_exceptions=True)
 
 
-async def unless_closed(request: HttpRequest, awaited: Coroutine[Any, Any, T]) -> T:
+async def unless_closed(request: OnConnection, awaited: Coroutine[Any, Any, T]) -> T:
     """The same, also before the body was read. When the connection is lost it is cancelled, and ClientGone
     raised.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
 
-from kbroker.http.request import ClientGone
+from kbroker.http.exchange import ClientGone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,12 +135,13 @@ class WebSocketSpeaker(WebSocketsSansIOProtocol):
             return
         held = len(self._unparsed) + len(self.conn.reader.buffer) + self._message_bytes + self._queued_bytes
         more, self._held_bytes = held - self._held_bytes, held
-        connection.hold(more)
-        if more > 0 and self._withdraw is None and connection.budget.tight:
-            self._wait_for_room(more)
-        waits_for_us = self.read_paused or connection.writing_paused or self._withdraw is not None
+        connection.set_aside(more)
         begun = self._message_bytes or self._parsed_bytes != self._framed_bytes
-        if waits_for_us or not begun:
+        if not begun:
+            connection.budget.body_ended(self)
+        elif more > 0 and self._withdraw is None and not connection.budget.roomy:
+            self._wait_for_room(more)
+        if self.read_paused or connection.writing_paused or not begun:
             connection.head_since = None
         elif connection.head_since is None:
             connection.head_since = connection.last_active
@@ -154,7 +155,7 @@ class WebSocketSpeaker(WebSocketsSansIOProtocol):
             budget.give_back(size)
             self._read_on()
 
-        self._withdraw = budget.reserve(size, granted)
+        self._withdraw = budget.reserve_for_body(size, granted, self)
 
     def _read_on(self) -> None:
         connection = self._connection
@@ -214,6 +215,9 @@ class WebSocketSpeaker(WebSocketsSansIOProtocol):
 
     def refuse(self, problem: Problem) -> None:
         """It has not said in time what it began to say."""
+        if self._withdraw is not None:
+            self._fail(CloseCode.TRY_AGAIN_LATER, "The broker has no room for the message: send it later.")
+            return
         self._fail(CloseCode.POLICY_VIOLATION, problem.detail)
 
     def _fail(self, code: int, reason: str) -> None:
@@ -227,11 +231,12 @@ class WebSocketSpeaker(WebSocketsSansIOProtocol):
         self._connection.close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._connection.hold(-self._held_bytes)
+        self._connection.set_aside(-self._held_bytes)
         self._held_bytes = 0
         if self._withdraw is not None:
             self._withdraw()
             self._withdraw = None
+        self._connection.budget.body_ended(self)
         super().connection_lost(cast("Exception | None", exc))
         del self.conn.recv_frame  # what refers to each other would wait for the garbage collector
 

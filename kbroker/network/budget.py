@@ -12,6 +12,9 @@ the only work from beginning: else all would wait for room that only they themse
 Frames that are being received may hold three quarters: whoever announces much and sends little cannot keep
 others from reading. The oldest of them is exempt, so that one always gets to its end; if its peer does not
 send, it is closed (stalled_peers.py), and the next is the oldest.
+
+Bodies, what comes in parts by HTTP, go on only while less than half is used, so that they cannot keep frames
+out. The oldest of them is exempt, for the same reason.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kbroker.pending import Pending
 logger = logging.getLogger("kbroker.budget")
 
 
-_WORK = object()
+_WORK, _DOCUMENT = object(), object()
 
 
 class _Waiter:
@@ -33,7 +36,8 @@ class _Waiter:
     def __init__(self, size: int, granted: Callable[[], None], whose: object | None) -> None:
         self.size = size
         self.granted = granted
-        self.whose = whose  # the frame that is being received, or _WORK; None: something that is soon over
+        self.whose = whose
+        """The frame or body that is coming, _WORK or _DOCUMENT; None: something that is soon over."""
 
 
 class Budget:
@@ -45,6 +49,7 @@ class Budget:
         self._at_work = 0  # reservations of work that has not ended
         self._waiters: dict[_Waiter, None] = {}  # in the order they came
         self._frames: dict[object, None] = {}  # being received, the oldest first
+        self._bodies: dict[object, None] = {}  # the same of HTTP
         self._granting = False
         self._returned = False
 
@@ -111,6 +116,17 @@ class Budget:
             self._frames[frame] = None
         return self._reserve(size, granted, frame)
 
+    def reserve_for_body(
+        self, size: int, granted: Callable[[], None], body: object
+    ) -> Callable[[], None] | None:
+        """The same for the next part of a body; all of its reservations end with `body_ended`."""
+        self._bodies[body] = None
+        return self._reserve(size, granted, body)
+
+    def reserve_for_document(self, size: int, granted: Callable[[], None]) -> Callable[[], None] | None:
+        """The same for what is made of a body: all of them have half, so that work on them can begin."""
+        return self._reserve(size, granted, _DOCUMENT)
+
     def _reserve(
         self, size: int, granted: Callable[[], None], whose: object | None
     ) -> Callable[[], None] | None:
@@ -157,6 +173,12 @@ class Budget:
             del self._frames[frame]
             self._grant()
 
+    def body_ended(self, body: object) -> None:
+        """It is received, or given up."""
+        if body in self._bodies:
+            del self._bodies[body]
+            self._grant()
+
     def _fits(self, size: int, whose: object | None) -> bool:
         if self.used <= 0:
             return True
@@ -165,4 +187,8 @@ class Budget:
         if whose is _WORK:
             used = self.used if self._at_work else self.used - self._aside
             return used + size <= self.limit or used <= 0
+        if whose is _DOCUMENT:
+            return (self.used - self._aside + size) * 2 <= self.limit
+        if whose in self._bodies:
+            return (self.used + size) * 2 <= self.limit or whose is next(iter(self._bodies))
         return self.used + size <= self.tight_above or whose is next(iter(self._frames))

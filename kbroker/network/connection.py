@@ -137,6 +137,7 @@ class Connection(asyncio.BufferedProtocol):
         "_yielded",
         "last_active",
         "listener",
+        "number",
         "peer_host",
         "peer_port",
     )
@@ -146,6 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self.peer_host = ""
         self.peer_port = 0
+        self.number = 0
         self.last_active = 0
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._outgoing: Outgoing = None  # type: ignore[assignment]  # as well
@@ -187,6 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         self._session.takes_files = self._outgoing.sends_files
         self.last_active = self._host.now_ms()
         refusal = self._host.connections.admit(self)
+        self._session.connection = self.number
         if refusal is not None:
             self._refuse(refusal)
         elif (rates := self._host.requests.broker.connection_rates) is not None:
@@ -325,7 +328,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def give_up(self, reason: str) -> None:
         """Close at once, whatever the peer has not taken yet."""
-        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        logger.warning("closing %s:%s: %s", self.peer_host, self.peer_port, reason, extra=self._who())
         self.abort()
 
     def close(self) -> None:
@@ -561,8 +564,17 @@ class Connection(asyncio.BufferedProtocol):
         return run.size_bytes
 
     def _unanswerable(self) -> None:
-        logger.exception("closing %s:%s: its request could not be answered", self.peer_host, self.peer_port)
+        logger.exception(
+            "closing %s:%s: its request could not be answered",
+            self.peer_host,
+            self.peer_port,
+            extra=self._who(),
+        )
         self.close()
+
+    def _who(self) -> dict[str, Any]:
+        """For the log."""
+        return {"connection": self.number, "peer": self.peer_host}
 
     def _await(self, deferred: Deferred, timed: _Timed) -> None:
         slot = _Slot(deferred, None, timed)
@@ -654,7 +666,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, reason: str, refusal: BadRequest | None = None) -> None:
         """Close for good: what came cannot be answered, or with a last answer only."""
         level = logging.DEBUG if refusal is not None and refusal.quiet else logging.WARNING
-        logger.log(level, "closing %s:%s: %s", self.peer_host, self.peer_port, reason)
+        logger.log(level, "closing %s:%s: %s", self.peer_host, self.peer_port, reason, extra=self._who())
         if refusal is not None:
             self._out += refusal.last
         self._flush()

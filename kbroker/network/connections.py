@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 from kbroker.network.stalled_peers import StalledPeers
@@ -29,6 +30,7 @@ class ClientConnection(Protocol):
     limited: bool  # counts against max.connections and its kind
     peer_host: str
     last_active: int  # milliseconds
+    number: int  # by which the log tells connections apart
 
     @property
     def authenticated(self) -> bool:
@@ -57,6 +59,7 @@ class Connections:
     def __init__(self, budget: Budget, limits: ConnectionLimits, traffic: Traffic) -> None:
         self._traffic = traffic
         self._open: set[ClientConnection] = set()
+        self._numbers = count(1)
         self._limits = limits
         self._stalled_peers = StalledPeers(budget)
         self._strangers: Strangers | None = None  # where no listener asks who comes, there are none
@@ -76,6 +79,7 @@ class Connections:
 
     def _admit(self, connection: ClientConnection) -> str | None:
         self._open.add(connection)
+        connection.number = next(self._numbers)
         if self._strangers is not None and not connection.authenticated:
             self._strangers.add(connection, connection.last_active)
         if not connection.limited:
@@ -99,7 +103,8 @@ class Connections:
         for connection in list(self._open):
             since = connection.idle_since(now_ms)
             if since is not None and since < now_ms - limit_ms:
-                logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms)
+                extra = {"connection": connection.number, "peer": connection.peer_host}
+                logger.debug("closing %s: idle for %d ms", connection.peer_host, limit_ms, extra=extra)
                 connection.abort()
 
     def watch_strangers(self, settings: Settings) -> None:

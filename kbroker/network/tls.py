@@ -481,10 +481,11 @@ class TlsStream(asyncio.BufferedProtocol):
     def _say(self, reason: str) -> None:
         host, port = self._connection.peer_host, self._connection.peer_port
         if self._established:
-            logger.warning("closing %s:%s: %s", host, port, reason)
+            logger.warning("closing %s:%s: %s", host, port, reason, extra={"peer": host})
             return
         level = logging.WARNING if self._source.handshakes.is_told(host, reason) else logging.DEBUG
-        logger.log(level, "TLS handshake failed, closing %s:%s: %s", host, port, reason)
+        text = "TLS handshake failed, closing %s:%s: %s"
+        logger.log(level, text, host, port, reason, extra={"peer": host})
         self._connection.not_secured(reason)
 
     def _finish(self) -> None:

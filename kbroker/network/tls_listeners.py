@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kbroker.config.listeners import Listener
+from kbroker.config.listeners import GRPC, Listener
 from kbroker.network.tls import Handshakes, new_scratch
 from kbroker.pending import Pending
 from kbroker.security.tls.context import SETTINGS, Tls, check_replacement, make_tls
@@ -55,7 +55,7 @@ class TlsListeners:
     def open(self, listener: Listener) -> TlsListener:
         """Raises TlsError."""
         try:
-            tls = make_tls(self._values(listener))
+            tls = _made(listener, self._values(listener))
         except TlsError as error:
             raise TlsError(f"listener {listener.name}: {error}") from None
         opened = TlsListener(listener, tls, self)
@@ -66,7 +66,7 @@ class TlsListeners:
         """Whether settings altered in this way could be put in force. Raises TlsError."""
         for each in self._concerned(altered):
             values = self._values(each.listener, altered)
-            check_replacement(each.tls, make_tls(values), values)
+            check_replacement(each.tls, _made(each.listener, values), values)
 
     def settings_changed(self, names: Collection[str]) -> None:
         """They were checked before."""
@@ -102,12 +102,12 @@ class TlsListeners:
             if each.tls is tls:  # else it got other settings meanwhile
                 self._take(each, result, values)
 
-        self._worker.run(lambda: make_tls(values)).then(read)
+        self._worker.run(lambda: _made(each.listener, values)).then(read)
 
     def _replace(self, each: TlsListener, values: Mapping[str, Any]) -> None:
         made: Pending[Tls] = Pending()
         try:
-            made.resolve(make_tls(values))
+            made.resolve(_made(each.listener, values))
         except TlsError as error:
             made.fail(error)
         self._take(each, made, values)
@@ -145,6 +145,14 @@ class TlsListeners:
         names = [f"{prefix}ssl.client.auth" for prefix in self._settings.prefixes(listener.name)]
         given = (altered[name] if name in altered else self._settings.text(name) for name in names)
         return any(text is not None for text in given)
+
+
+def _made(listener: Listener, values: Mapping[str, Any]) -> Tls:
+    """Raises TlsError."""
+    tls = make_tls(values)
+    if listener.protocol == GRPC:
+        tls.context.set_alpn_protocols(["h2"])  # its clients insist on it
+    return tls
 
 
 def _stamps(files: tuple[str, ...]) -> Stamps:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kbroker.pending import after
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kbroker.pending import Pending
@@ -19,6 +20,8 @@ HIGH_WATERMARK = -1
 def delete_records(resources: Resources, topic: str, partition: int, offset: int) -> int | Pending[int]:
     """The log start offset, once the records before ``offset`` are gone. One below it changes nothing."""
     log = resources.log(topic, partition, AclOperation.DELETE)
+    if topic in INTERNAL_TOPICS:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if log.config.cleanup_policy == {"compact"}:
         raise ApiError(ErrorCode.POLICY_VIOLATION)
     refreshed = log.refresh()

@@ -22,6 +22,7 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
 from kbroker.storage.errors import StorageError
 from kbroker.storage.interface import WantedRead
+from kbroker.storage.trace_events import FETCHED
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Fetching(Generic[P]):
         self._reads: list[PartitionRead[P]] = []
         self._size = 0
         self._failed = False
+        self._traced = False  # something was read of a log whose topic is traced
         self._final = max_wait_ms <= 0 or not partitions
         self._limit = max_bytes
         self._result: Pending[list[PartitionRead[P]]] | None = None
@@ -206,7 +208,11 @@ class Fetching(Generic[P]):
                 return False
             read.slice = got
             self._size += got.size_bytes
+            if read.log.trace is not None:
+                self._traced = True
         if self._is_enough():
+            if self._traced:
+                self._tell_traces()
             self._finish()
             return True
         self._wait()
@@ -232,6 +238,14 @@ class Fetching(Generic[P]):
         except Exception as error:
             self._fail(read, error)
         return read
+
+    def _tell_traces(self) -> None:
+        """These records go to the reader."""
+        attributes = self._resources.of_caller()
+        for read in self._reads:
+            log, got = read.log, read.slice
+            if log is not None and log.trace is not None and got is not None and got.size_bytes:
+                log.trace.happened(FETCHED, read.asked.fetch_offset, got.next_offset - 1, attributes)
 
     def _read(self, log: Log, asked: P) -> Slice | Pending[Slice]:
         first = self._size == 0 and not self._hard_limit
@@ -267,6 +281,7 @@ class Fetching(Generic[P]):
             try:
                 read.slice = settled.result()
                 self._size += read.slice.size_bytes
+                self._traced |= read.log is not None and read.log.trace is not None
             except Exception as error:
                 try:
                     self._fail(read, error)

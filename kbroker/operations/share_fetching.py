@@ -24,6 +24,7 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.security.acls import AclOperation
 from kbroker.storage.errors import OffsetOutOfRange, StorageError
 from kbroker.storage.interface import WantedRead
+from kbroker.storage.trace_events import FETCHED
 from kbroker.topics import leader_epochs
 
 if TYPE_CHECKING:
@@ -275,6 +276,15 @@ class ShareFetching(Fetching[SharePartitionFetch]):
         acquired = self._size > 0 and not self._session.ended and self._may_go_out() and self._acquire()
         self._let_go()
         return over or acquired or self._over or self._final or self._failed
+
+    def _tell_traces(self) -> None:
+        attributes = self._resources.of_caller()
+        for read in self._reads:
+            trace = None if read.log is None else read.log.trace
+            for first, last, count in read.asked.acquired if trace is not None else ():
+                assert trace is not None
+                delivered = {"group": self._session.group_id, "member": self._session.member_id}
+                trace.happened(FETCHED, first, last, {**attributes, **delivered, "deliveryCount": count})
 
     def _may_go_out(self) -> bool:
         if self._may_send is None or self._may_send(self._size):

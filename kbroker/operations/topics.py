@@ -37,7 +37,10 @@ def may_auto_create(resources: Resources) -> bool:
 def topic_to_write(resources: Resources, name: str) -> Topic | Pending[Topic]:
     """The topic, made with the broker's defaults if there is none and asking for it may create it."""
     try:
-        return resources.topic(name, AclOperation.WRITE)
+        topic = resources.topic(name, AclOperation.WRITE)
+        if name in INTERNAL_TOPICS:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker alone.")
+        return topic
     except ApiError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
@@ -72,6 +75,10 @@ def validate_partitions(
 ) -> Topic:
     """The topic, if it may get so many partitions."""
     topic = resources.topic(name, AclOperation.ALTER)
+    if name in INTERNAL_TOPICS:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"The broker decides how many partitions {name} has."
+        )
     check_growth(resources.broker, topic, count, assignments)
     return topic
 
@@ -79,6 +86,10 @@ def validate_partitions(
 def delete_topic(resources: Resources, topic: Topic) -> Pending[Topic]:
     """The topic, which is gone at once, when that is durable."""
     check_deletion_enabled(resources)
+    if topic.name in INTERNAL_TOPICS:
+        raise ApiError(
+            ErrorCode.TOPIC_DELETION_DISABLED, f"{topic.name} shows what the broker keeps elsewhere."
+        )
     return resources.delete_topic(topic)
 
 

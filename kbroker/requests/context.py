@@ -19,6 +19,7 @@ class Peer:
     __slots__ = (
         "_on_close",
         "client_software",
+        "connection",
         "listener",
         "local_address",
         "peer_host",
@@ -35,6 +36,7 @@ class Peer:
         self.listener = listener
         self.local_address = local_address  # at which this very connection reached us
         self.peer_host, self.peer_port = peer_address
+        self.connection = 0  # its number in the log
         self.principal: Principal = ANONYMOUS
         self.takes_files = True  # the kernel may send it parts of files: nothing encrypts what it gets
         self.client_software: tuple[str, str] | None = None  # name and version, told by ApiVersions (KIP-511)

@@ -86,7 +86,7 @@ class Request:
         """The response to a request whose handler raised."""
         code = error_code(error)
         if code is None:
-            logger.error("%s failed", self.describe(), exc_info=error)
+            logger.error("%s failed", self.describe(), exc_info=error, extra=self._who())
         if self.endpoint.refuse is not None:
             return self.endpoint.refuse(self.body, self.context, error)
         message = error.message if isinstance(error, ApiError) else None
@@ -146,7 +146,8 @@ class Request:
     def _whole(self, start: bytearray, parts: Buffers | None) -> Buffers:
         """The frame that begins with `start`; one that refuses, if it became too large."""
         if parts is None:
-            logger.warning("%s is refused: its answer has too many bytes", self.describe())
+            text = "%s is refused: its answer has too many bytes"
+            logger.warning(text, self.describe(), extra=self._who())
             return self.frame(self.refused(ErrorCode.POLICY_VIOLATION))
         size = sum(map(len, parts)) - 4
         _SIZE_AND_CORRELATION.pack_into(start, 0, size, self.context.correlation_id)
@@ -167,6 +168,17 @@ class Request:
 
     def describe(self) -> str:
         return f"{self.endpoint.name} v{self.endpoint.version} from {self.context.client_id!r}"
+
+    def _who(self) -> dict[str, Any]:
+        """For the log."""
+        context = self.context
+        return {
+            "connection": context.peer.connection,
+            "peer": context.peer_host,
+            "request": context.correlation_id,
+            "api": self.endpoint.name,
+            "client": context.client_id,
+        }
 
 
 def parse(frame: memoryview, peer: Peer, now_ms: int) -> Request:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.shares.states import ShareStates
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.coordinators.transactions.transaction import Transaction
+    from kbroker.operations.images import Images
     from kbroker.pending import Pending
     from kbroker.quotas.table import QuotaTable
     from kbroker.quotas.throttling import RequestThrottle
@@ -191,6 +192,11 @@ class Resources:
         """Who asks; None: the broker itself."""
         return None if self._caller is None else self._caller.principal
 
+    def of_caller(self) -> dict[str, str | int]:
+        """What traces tell of who asks."""
+        client_id = getattr(self._caller, "client_id", None)
+        return {"client": client_id} if client_id else {}
+
     @property
     def restricted(self) -> bool:
         """Whether the caller may be refused anything."""
@@ -257,6 +263,10 @@ class Resources:
     def log_directory(self, operation: AclOperation) -> Directory:
         self.check_cluster(operation)
         return self.broker.logs
+
+    def images(self, operation: AclOperation) -> Images:
+        self.check_cluster(operation)
+        return self.broker.images
 
     def create_topic(self, new: CheckedTopic) -> Pending[Topic]:
         self.check_creation(new.name)

@@ -21,6 +21,7 @@ from kbroker.shares.counts import ShareCounts
 from kbroker.shares.live import LiveShare
 from kbroker.shares.rights import MemberRights
 from kbroker.shares.start_offset import start_offset
+from kbroker.shares.traced import tell_trace
 
 if TYPE_CHECKING:
     from kbroker.coordinators.shares.leases import Lease
@@ -187,6 +188,8 @@ class Shares:
                 live.partition.settle(change, stored=done.succeeded, now_ms=now_ms)
                 if done.succeeded:
                     self.counts[live.key.group_id].settled(change)
+                    if live.log.trace is not None:
+                        tell_trace(live.log.trace, live.key.group_id, change)
                 self.arm(live)
                 self._drop_if_unused(live)
             try:

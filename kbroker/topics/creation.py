@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kbroker.protocol.errors import ApiError, ErrorCode
-from kbroker.topics.names import INTERNAL_TOPICS, check_name
+from kbroker.topics.names import INTERNAL_TOPICS, READABLE_TOPICS, check_name
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
@@ -60,6 +60,8 @@ def check_not_metadata(name: str) -> None:
 def check_new_topic(broker: Broker, new: NewTopic) -> CheckedTopic:
     """The topic as it would be created. Raises ApiError if it may not be."""
     check_name(new.name)
+    if new.name in READABLE_TOPICS:  # even before it is
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"The broker makes '{new.name}' itself.")
     if new.name in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The name '{new.name}' is reserved.")
     broker.topics.check_new(new.name)

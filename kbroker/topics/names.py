@@ -9,8 +9,13 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 MAX_NAME_LENGTH = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
-# Kafka keeps its own state in topics of these names. kbroker does not, and lets nobody else use them.
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+
+# Kafka keeps its own state in topics of these names. kbroker does not, and lets nobody write them. What would
+# be in the first two can be read (kbroker/internal_topics).
+READABLE_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+INTERNAL_TOPICS = READABLE_TOPICS | {"__share_group_state"}
 
 
 def check_name(name: str) -> None:

@@ -21,7 +21,7 @@ from kbroker.storage.errors import (
     StorageError,
     TransactionCoordinatorFenced,
 )
-from kbroker.transactions.offsets_partition import OFFSETS_TOPIC
+from kbroker.topics.names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker

@@ -1,18 +1,28 @@
 """The partition of __consumer_offsets that Kafka keeps a group's offsets in.
 
-kbroker has no such topic, but transactions name it: it stands for a group's offsets among the partitions of
-a transaction, in DescribeTransactions too.
+Transactions name it: it stands for a group's offsets among the partitions of a transaction, in
+DescribeTransactions too. `__transaction_state` has its transactional ids in partitions the same way.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
-OFFSETS_TOPIC = "__consumer_offsets"
+from kbroker.topics.names import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from kbroker.broker import Broker
+
+
+def partition_of_group(broker: Broker, group_id: str) -> int:
+    topic = broker.topics.get(OFFSETS_TOPIC)
+    count = broker.settings["offsets.topic.num.partitions"] if topic is None else topic.partitions
+    return offsets_partition(group_id, count)
 
 
 def offsets_partition(group_id: str, partitions: int) -> int:
-    """``partitions``: offsets.topic.num.partitions."""
+    """Of a group or transactional id, in a topic with so many partitions."""
     return abs(_java_hash(group_id)) % partitions
 
 

@@ -184,7 +184,8 @@ class Checkpointer:
         if log.compacted_offset:
             self.compacted_offsets[log.topic, log.partition] = log.compacted_offset
 
-    def _contents(self) -> dict[str, checkpoints.Offsets]:
+    def contents(self) -> dict[str, checkpoints.Offsets]:
+        """Of all checkpoints, by name, as things are."""
         recovery_points, log_starts = dict(self.recovery_points), dict(self.log_starts)
         high_watermarks = dict(self.recovery_points)
         cleaner_offsets, compacted_offsets = dict(self.cleaner_offsets), dict(self.compacted_offsets)
@@ -210,7 +211,7 @@ class Checkpointer:
         """Write all checkpoints now."""
         self._start_moved = False
         self._version += 1
-        self._store(self._version, self._contents())
+        self._store(self._version, self.contents())
 
     def _store(self, version: int, contents: dict[str, checkpoints.Offsets]) -> None:
         """Bring these to the disk, unless newer ones are there. Called on any thread."""
@@ -221,11 +222,7 @@ class Checkpointer:
                 if self._on_disk.get(name) != offsets and (offsets or name != names.COMPACTED_OFFSETS):
                     self._on_disk.pop(name, None)
                     path = os.path.join(self._path, name)
-                    ours = name == names.COMPACTED_OFFSETS
-                    content = (
-                        checkpoints.encode_checked(offsets) if ours else checkpoints.encode(offsets.items())
-                    )
-                    self._files.replace_bytes(path, content)
+                    self._files.replace_bytes(path, checkpoints.encoded(name, offsets))
                     self._on_disk[name] = offsets
             self._version_on_disk = version
 
@@ -241,7 +238,7 @@ class Checkpointer:
         self._writing = True
         self._start_moved = self._unwritten = False
         self._version += 1
-        version, contents = self._version, self._contents()
+        version, contents = self._version, self.contents()
         asked, self._asked_to_write = self._asked_to_write, []
 
         def written(result: Pending[None]) -> None:

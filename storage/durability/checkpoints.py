@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Iterable
 
+from kbroker.storage import names
 from kbroker.storage.files import Files
 
 Offsets = dict[tuple[str, int], int]
@@ -40,6 +41,11 @@ def encode_checked(offsets: Offsets) -> bytes:
     """For a checkpoint that is ours: behind a line with its CRC-32."""
     content = encode(offsets.items())
     return f"{zlib.crc32(content):08x}\n".encode() + content
+
+
+def encoded(name: str, offsets: Offsets) -> bytes:
+    """The content of the checkpoint of this name."""
+    return encode_checked(offsets) if name == names.COMPACTED_OFFSETS else encode(offsets.items())
 
 
 def read_checked(files: Files, directory: str, name: str) -> Offsets:

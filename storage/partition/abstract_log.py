@@ -38,6 +38,7 @@ from kbroker.storage.interface import (
     Appended,
     Assigned,
     EpochEndOffset,
+    LogTrace,
     LongAppend,
     ProducerState,
 )
@@ -74,6 +75,7 @@ class AbstractLog(ABC, Generic[S]):
         self._commits_at_once = True  # whatever is appended
         self._refusal: StorageError | None = None  # why the log takes no more appends, if it does not
         self._held: StorageError | None = None  # the same, where it is only held
+        self.trace: LogTrace | None = None
         self.config = config
 
     def __repr__(self) -> str:
@@ -146,11 +148,15 @@ class AbstractLog(ABC, Generic[S]):
         base_offset = self.log_end_offset
         if expected_offset is not None and expected_offset != base_offset:
             raise UnexpectedOffset(expected_offset, base_offset)
+        trace = self.trace
+        begin_ns = 0 if trace is None else trace.begin_ns()
         last_offset = base_offset + header.last_offset_delta
         self._store(records, header, base_offset, last_offset, now_ms)
         if producer_id >= 0:
             self._producers.update_data(header, base_offset, last_offset)
         durable = self._appended(now_ms)
+        if trace is not None:
+            trace.appended(records, header, base_offset, (now_ms, begin_ns), durable)
         return Appended(
             base_offset,
             last_offset,
@@ -197,7 +203,7 @@ class AbstractLog(ABC, Generic[S]):
 
     @property
     def _takes_runs(self) -> bool:
-        return self._commits_at_once and self._rules.plain and self._refusal is None
+        return self._commits_at_once and self._rules.plain and self._refusal is None and self.trace is None
 
     def _usual_run(self, batches: Sequence[memoryview], now_ms: int) -> BatchRun | None:
         """The run, if all of it is of one producer, in its order, and nothing is to be said of any batch."""

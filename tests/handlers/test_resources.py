@@ -44,6 +44,7 @@ BEHIND_RESOURCES = {
     "dynamic_configs",
     "find_log",
     "groups",
+    "images",
     "log",
     "logs",
     "open_logs",

@@ -60,6 +60,8 @@ def test_an_unknown_path_is_a_problem_document(http: HttpClient) -> None:
 def test_a_wrong_method_is_told_the_right_ones(http: HttpClient) -> None:
     answer = http.ask("DELETE", "/")
     assert (answer.status, answer.headers["Allow"]) == (405, "GET")
+    answer = http.get("/topics/t/messages")
+    assert (answer.status, answer.headers["Allow"]) == (405, "POST")
 
 
 def test_head_answers_without_a_body(http: HttpClient) -> None:

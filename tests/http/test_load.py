@@ -5,14 +5,16 @@ from __future__ import annotations
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from kbroker.protocol.errors import ErrorCode
 from tests.support.http_client import HttpClient
-from tests.support.server_process import ServerProcess
+from tests.support.raw_topics import create, produce
+from tests.support.server_process import ServerProcess, eventually
 
 MIB = 2**20
 BUDGET = 32 * MIB
@@ -80,3 +82,53 @@ def test_two_hundred_readers_that_take_nothing_of_large_answers(server: ServerPr
         for reader in readers[:5]:  # whoever reads is served
             assert take_answer(reader) == 200
         assert server.memory_bytes() - before < BUDGET + SLACK
+
+
+def post(announced: int) -> bytes:
+    head = "POST /topics/t/messages HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n"
+    return head.format(announced).encode()
+
+
+def send_what_is_taken(stream: socket.socket, data: bytes) -> None:
+    stream.setblocking(False)
+    with suppress(BlockingIOError):
+        stream.send(data)
+    stream.settimeout(60)
+
+
+def test_bodies_that_never_end_hold_half_at_most_and_keep_kafka_clients_out_of_nothing(
+    server: ServerProcess,
+) -> None:
+    before = server.memory_bytes()
+    with ExitStack() as stack:
+        endless = [stack.enter_context(connect(server)) for _ in range(100)]
+        for stream in endless:
+            send_what_is_taken(stream, post(16 * MIB) + b"[" * (2 * MIB))
+        with server.client() as kafka:
+            assert create(kafka, "large", 1) is ErrorCode.NONE
+            for _ in range(50):
+                for stream in endless[::10]:
+                    send_what_is_taken(stream, b"[" * 1000)
+                assert produce(kafka, "large", 0, bytes(900_000)) is ErrorCode.NONE
+        assert serves_others(server)
+        assert server.memory_bytes() - before < BUDGET + SLACK
+    eventually(lambda: serves_others(server))
+
+
+def test_who_waits_too_long_for_room_is_told_to_come_again() -> None:
+    limits = ("queued.max.request.bytes=1048576", "kbroker.http.max.throttle.ms=500")
+    arguments = ("--in-memory", "--http-port", "0", *(f"--set={each}" for each in limits))
+    with ServerProcess(*arguments) as server, ExitStack() as stack:
+        with HttpClient(server.url) as http:
+            assert http.post("/topics", {"name": "t"}).status == 201
+        oldest, *others = [stack.enter_context(connect(server)) for _ in range(3)]
+        for stream in (oldest, *others):
+            stream.sendall(post(900_000) + b"[" * 450_000)
+        for stream in others:
+            answer = stream.recv(65536)
+            assert answer[9:12] == b"503"
+            assert b"\r\nretry-after: 1\r\n" in answer
+        assert serves_others(server), "what is small needs no room"
+        oldest.sendall(b"[" * 450_000)
+        assert oldest.recv(65536)[9:12] == b"400"
+        eventually(lambda: serves_others(server))

@@ -1,3 +1,5 @@
+"""A broker without sockets or threads."""
+
 from __future__ import annotations
 
 from tests.handlers.conftest import cluster, logs, settings

@@ -1,4 +1,4 @@
-"""Apache Kafka's own message definitions: the JSON files inside the kafka-clients jars."""
+"""Apache Kafka's own message definitions: the JSON files inside its jars."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from compat.harness.jars import jar
 
 NEWEST = "4.3.1"
 BEFORE_4 = "3.9.2"  # the last release line with the versions that Kafka 4 dropped
+JARS = {NEWEST: ("kafka-clients", "kafka-group-coordinator", "kafka-transaction-coordinator")}
 
 
 @cache
 def definitions(release: str) -> dict[str, dict[str, Any]]:
     """Message name -> its definition."""
     found = {}
-    with zipfile.ZipFile(jar("kafka-clients", release)) as archive:
-        for name in archive.namelist():
-            if name.startswith("common/message/") and name.endswith(".json"):
-                text = re.sub(r"(^|\s)//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
-                definition = json.loads(text)
-                found[definition["name"]] = definition
+    for artifact in JARS.get(release, ("kafka-clients",)):
+        with zipfile.ZipFile(jar(artifact, release)) as archive:
+            for name in archive.namelist():
+                if name.startswith("common/message/") and name.endswith(".json"):
+                    text = re.sub(r"(^|\s)//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
+                    definition = json.loads(text)
+                    found[definition["name"]] = definition
     return found
 
 

@@ -95,3 +95,26 @@ def test_what_is_set_aside_does_not_keep_answers_from_being_made() -> None:
     assert budget.available == 100
     assert budget.tight
     assert budget.reserve(50, lambda: None) is None
+
+
+def test_bodies_go_on_only_in_half_of_it_but_for_the_oldest() -> None:
+    budget = Budget(100)
+    granted: list[str] = []
+
+    def reserve(body: str, size: int) -> None:
+        budget.reserve_for_body(size, lambda: granted.append(body), body)
+
+    reserve("a", 30)
+    reserve("b", 20)
+    reserve("b", 10)  # half is used
+    budget.reserve(20, lambda: granted.append("frame"), frame="frame")
+    reserve("a", 30)  # the oldest
+    assert granted == ["a", "b", "frame", "a"]
+    assert budget.used == 100
+    budget.body_ended("a")
+    assert granted[4:] == ["b"], "now it is the oldest"
+    reserve("c", 10)
+    budget.give_back(69)
+    assert granted[5:] == [], "still more than half with its own"
+    budget.give_back(1)
+    assert granted[5:] == ["c"]

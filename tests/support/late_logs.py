@@ -20,6 +20,8 @@ from kbroker.storage.interface import (
     Appended,
     Assigned,
     EpochEndOffset,
+    Image,
+    LogTrace,
     LongAppend,
     PartitionSize,
     ProducerState,
@@ -98,6 +100,14 @@ class LateLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self.inner.config = config
+
+    @property
+    def trace(self) -> LogTrace | None:
+        return self.inner.trace
+
+    @trace.setter
+    def trace(self, trace: LogTrace | None) -> None:
+        self.inner.trace = trace
 
     @property
     def shows_at_once(self) -> bool:
@@ -298,6 +308,19 @@ class LateDirectory:
 
     def hold_appends(self, reason: StorageError | None) -> None:
         self.inner.hold_appends(reason)
+
+    @property
+    def held(self) -> StorageError | None:
+        return self.inner.held
+
+    def check_writable(self) -> Pending[None]:
+        return self.inner.check_writable()
+
+    def begin_image(self, name: str) -> Image:
+        return self.inner.begin_image(name)
+
+    def remove_image(self, name: str) -> Pending[None]:
+        return self.inner.remove_image(name)
 
     def total_bytes(self) -> int:
         return -1

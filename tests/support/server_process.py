@@ -36,6 +36,8 @@ class ServerProcess:
         self.address = ("", 0)
         self.url = ""
         """Of the HTTP API, where there is one."""
+        self.grpc = ""
+        """The address of the gRPC API, where there is one."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen[str] | None = None
 
@@ -59,6 +61,8 @@ class ServerProcess:
         self.address = (match[1], int(match[2]))
         url = re.search(r"HTTP on (https?://[^\s,]+)", line)
         self.url = "" if url is None else url[1]
+        grpc = re.search(r"gRPC on ([^\s,]+)", line)
+        self.grpc = "" if grpc is None else grpc[1]
 
     @property
     def bootstrap(self) -> str:

@@ -124,8 +124,8 @@ class History:
 
     def run(self) -> Outcome:
         with self._server as server:
-            _create_topics(server.bootstrap)
-            _fill_input(server.bootstrap, self._inputs)
+            create_topics(server.bootstrap)
+            fill_input(server.bootstrap, self._inputs)
             self._clients = Clients(server.bootstrap, server.url)
             try:
                 self._writers = [Writer(self._clients, n, self._journals) for n in range(WRITERS)]
@@ -299,7 +299,7 @@ def _run_module(name: str, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", name, *arguments])
 
 
-def _create_topics(bootstrap: str) -> None:
+def create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     # Small segments, so that rolls, snapshots and transaction indexes are hit by the kills too.
     config = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
@@ -312,7 +312,7 @@ def _create_topics(bootstrap: str) -> None:
         created.result(30)
 
 
-def _fill_input(bootstrap: str, count: int) -> None:
+def fill_input(bootstrap: str, count: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(count):
         producer.produce(INPUT, str(number).encode(), partition=number % INPUT_PARTITIONS)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kbroker.catalog.errors import CatalogError
 from kbroker.catalog.rows import DeletedTopicRow, Snapshot, TopicRow
 from kbroker.catalog.sqlite import configs as config_rows
 from kbroker.catalog.sqlite import entries, facts, topics
 from kbroker.catalog.sqlite.database import Database
-from kbroker.catalog.sqlite.file_names import CATALOG, OFFSET_JOURNALS, SHARE_JOURNALS, TRANSACTION_JOURNALS
+from kbroker.catalog.sqlite.file_names import (
+    CATALOG,
+    OFFSET_JOURNALS,
+    SHARE_JOURNALS,
+    TRANSACTION_JOURNALS,
+    journal_names,
+)
 from kbroker.catalog.sqlite.stored import groups_are_stored, shares_are_stored, transactions_are_stored
 from kbroker.pending import Pending
 
@@ -67,6 +76,27 @@ class SqliteCatalog:
 
     def on_change(self, listener: Callable[[Change], None]) -> None:
         """The data directory is locked: nobody else changes anything."""
+
+    def copy(self, directory: str) -> Pending[None]:
+        """The journals as they are now: what they hold may have left them when the database is copied."""
+        source, target = self._database.directory, Path(directory)
+        try:
+            journals = {
+                name: (source / name).read_bytes() for name in journal_names() if (source / name).exists()
+            }
+        except OSError as error:
+            return Pending.failed(CatalogError(f"the catalog cannot be copied: {error}"))
+
+        def copy(connection: sqlite3.Connection) -> None:
+            with closing(sqlite3.connect(target / CATALOG)) as copied:
+                connection.backup(copied)
+            for name, content in journals.items():
+                (target / name).write_bytes(content)
+
+        return self._database.alone(copy)
+
+    def check(self) -> Pending[None]:
+        return facts.check(self._database)
 
     @property
     def commits(self) -> int:

@@ -46,10 +46,11 @@ _MAX_GROUP = 5_000  # writes that may share one commit
 
 
 class _Job:
-    __slots__ = ("error", "function", "pending", "value")
+    __slots__ = ("alone", "error", "function", "pending", "value")
 
-    def __init__(self, function: Callable[[sqlite3.Connection], Any]) -> None:
+    def __init__(self, function: Callable[[sqlite3.Connection], Any], *, alone: bool = False) -> None:
         self.function = function
+        self.alone = alone
         self.pending: Pending[Any] = Pending()
         self.value: Any = None
         self.error: BaseException | None = None
@@ -120,6 +121,16 @@ class Database:
             self._jobs.put(job)
         return job.pending
 
+    def alone(self, function: Callable[[sqlite3.Connection], T]) -> Pending[T]:
+        """Run ``function`` behind all writes that were asked for, and outside of any transaction."""
+        job = _Job(function, alone=True)
+        if self._thread is None:
+            self._run_alone(job)
+            job.settle()
+        else:
+            self._jobs.put(job)
+        return job.pending
+
     def close(self) -> None:
         """Finish the writes already asked for and close. Their results are delivered."""
         if self._thread is not None:
@@ -144,17 +155,24 @@ class Database:
     def _write_loop(self) -> None:
         stopping = False
         while not stopping:
-            job = self._jobs.get()
             group: list[_Job] = []
-            while job is not None:
-                group.append(job)
+            while (following := self._jobs.get()) is not None and not following.alone:
+                group.append(following)
                 if len(group) >= _MAX_GROUP or self._jobs.empty():
                     break
-                job = self._jobs.get()
-            stopping = job is None
+            stopping = following is None
             if group:
                 self._commit_group(group)
                 self._deliver_group(group)
+            if following is not None and following.alone:
+                self._run_alone(following)
+                self._deliver_group([following])
+
+    def _run_alone(self, job: _Job) -> None:
+        try:
+            job.value = job.function(self._connection)
+        except Exception as error:
+            job.error = _translated(error) if isinstance(error, (sqlite3.Error, OSError)) else error
 
     def _deliver_group(self, group: list[_Job]) -> None:
         def settle_all() -> None:

@@ -36,6 +36,13 @@ def reserve_producer_ids(database: Database, count: int) -> Pending[range]:
     return database.write(write)
 
 
+def check(database: Database) -> Pending[None]:
+    def look(connection: sqlite3.Connection) -> None:
+        number(connection, _NEXT_PRODUCER_ID)
+
+    return database.write(look)
+
+
 def put(connection: sqlite3.Connection, name: str, value: str) -> None:
     """As part of a transaction."""
     connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))

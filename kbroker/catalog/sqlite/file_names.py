@@ -17,7 +17,11 @@ def last_name(journals: Sequence[str]) -> str:
 
 def all_names() -> list[str]:
     """Those that belong together, whether or not each of them is there."""
-    names = [CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm"]
+    return [CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", *journal_names()]
+
+
+def journal_names() -> list[str]:
+    names: list[str] = []
     for journals in (OFFSET_JOURNALS, TRANSACTION_JOURNALS, SHARE_JOURNALS):
         names += [*journals, last_name(journals)]
     return names

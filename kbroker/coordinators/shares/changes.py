@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from kbroker.coordinators.shares.records import Dead
@@ -25,10 +26,15 @@ class Move(NamedTuple):
     settling: Status
 
 
+class Cause(Enum):
+    LOCK_RUN_OUT = "lock run out"
+    SESSION_ENDED = "session ended"
+
+
 class Change:
     """Records that are settling. `state`: what is to be stored; None: nothing, it holds already."""
 
-    __slots__ = ("dead", "moves", "state")
+    __slots__ = ("cause", "dead", "moves", "state")
 
     def __init__(
         self, state: ShareStateChange | None, moves: Sequence[Move] = (), dead: Sequence[Dead] = ()
@@ -37,6 +43,8 @@ class Change:
         self.moves = moves
         self.dead = dead
         """Which of the records are archived because they were rejected or delivered too often."""
+        self.cause: Cause | None = None
+        """Why members lose records that they have not acknowledged; None: they said so."""
 
 
 def begin(window: Window, steps: Sequence[tuple[int, int, Status, Status]], dead: Sequence[Dead]) -> Change:

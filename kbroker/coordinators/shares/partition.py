@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from kbroker.coordinators.shares.acknowledging import Plan, Step
 from kbroker.coordinators.shares.acquisition import Acquisition
-from kbroker.coordinators.shares.changes import Change, Move, begin, stored_as
+from kbroker.coordinators.shares.changes import Cause, Change, Move, begin, stored_as
 from kbroker.coordinators.shares.leases import Lease, Leases
 from kbroker.coordinators.shares.records import (
     Acknowledgement,
@@ -198,7 +198,7 @@ class SharePartition:
 
     def release(self, leases: Sequence[Lease], now_ms: int) -> Change | None:
         """All that is held by these: the session of their member has ended."""
-        return self._give_back(leases, now_ms)
+        return self._give_back(leases, now_ms, Cause.SESSION_ENDED)
 
     def expire(self, now_ms: int) -> Change | None:
         """Locks that have run out, and back-offs."""
@@ -209,7 +209,7 @@ class SharePartition:
         for lease in run_out:
             if lease.member_id is None:
                 available |= self._end_back_off(lease)
-        change = self._give_back(run_out, now_ms)
+        change = self._give_back(run_out, now_ms, Cause.LOCK_RUN_OUT)
         if available:
             self._tell_available()
         return change
@@ -279,7 +279,7 @@ class SharePartition:
             lease.ranges.append((first, last))
         self._leases.add(lease)
 
-    def _give_back(self, leases: Sequence[Lease], now_ms: int) -> Change | None:
+    def _give_back(self, leases: Sequence[Lease], now_ms: int, cause: Cause) -> Change | None:
         plan = Plan(self._window, None, self._settings(), now_ms)
         for lease in leases:
             for first_held, last_held in lease.ranges:
@@ -287,7 +287,10 @@ class SharePartition:
                     if status.lease is lease and status.state == ACQUIRED:
                         plan.give_back(first, last, status)
         plan.steps.sort(key=lambda step: step[0])
-        return self._begin(plan)
+        change = self._begin(plan)
+        if change is not None:
+            change.cause = cause
+        return change
 
     def _begin(self, plan: Plan) -> Change | None:
         return begin(self._window, plan.steps, plan.dead) if plan.steps else None

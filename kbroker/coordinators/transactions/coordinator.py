@@ -19,7 +19,7 @@ when.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kbroker.coordinators.transactions.ending import is_already_done
 from kbroker.coordinators.transactions.environment import TransactionEnvironment
@@ -63,6 +63,8 @@ class TransactionCoordinator:
         self._environment = environment
         self._timers = environment.timers
         self._transactions: dict[str, Transaction] = {}
+        self.follower: Callable[[str, Transaction | None], None] | None = None
+        """Told of every change once it counts; None: the transactional id is gone."""
         self._complete: dict[str, Transaction] = {}  # which the store has as decided only
         self._turns = Turns()
 
@@ -268,7 +270,7 @@ class TransactionCoordinator:
             )
             return
         completed = prepared.completed(self._timers.now_ms)
-        self._transactions[prepared.transactional_id] = completed
+        self._changed(completed)
         self._store_later(completed)
 
     def _tell_again(self, prepared: Transaction, partitions: Collection[TopicPartition]) -> None:
@@ -324,8 +326,15 @@ class TransactionCoordinator:
             self._complete.pop(transactional_id, None)
             yield from wait(self._environment.store.delete(transactional_id))
             del self._transactions[transactional_id]
+            if self.follower is not None:
+                self.follower(transactional_id, None)
 
     # administration
+
+    @property
+    def transactions(self) -> Mapping[str, Transaction]:
+        """By transactional id."""
+        return self._transactions
 
     def describe(self, transactional_id: str) -> Transaction:
         if not transactional_id:
@@ -368,7 +377,12 @@ class TransactionCoordinator:
             if completed is not None:
                 self._store_later(completed)
             raise CoordinatorNotAvailable(f"the transaction could not be stored: {error}") from error
+        self._changed(transaction)
+
+    def _changed(self, transaction: Transaction) -> None:
         self._transactions[transaction.transactional_id] = transaction
+        if self.follower is not None:
+            self.follower(transaction.transactional_id, transaction)
 
     def _in_background(self, transactional_id: str, steps: Steps[None]) -> None:
         """Do it unless the transaction is busy; it is tried again with the next interval then."""

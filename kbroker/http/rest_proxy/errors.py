@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from kbroker.errors import describe
 from kbroker.http.answers import json_answer
+from kbroker.http.exchange import ClientGone
 from kbroker.http.problems import Problem, status_of
-from kbroker.http.request import ClientGone
 from kbroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from kbroker.http.answers import Response, encoded, raw_headers
 from kbroker.http.endpoint import Answer, Endpoint
+from kbroker.http.exchange import ClientGone
 from kbroker.http.problems import Problem, problem_of
-from kbroker.http.request import ClientGone
 from kbroker.http.streams.asked import PARAMETERS, Asked, open_stream
 from kbroker.http.streams.feed import Feed, Message
 from kbroker.http.streams.outlet import Outlet, Validity

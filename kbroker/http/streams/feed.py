@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kbroker.http.answers import encoded
+from kbroker.http.exchange import ClientGone
 from kbroker.http.json_records import json_of
 from kbroker.http.problems import Problem
-from kbroker.http.request import ClientGone
 from kbroker.network.awaiting import settled
 
 if TYPE_CHECKING:

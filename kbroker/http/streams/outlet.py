@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from kbroker.http.authentication import on_session_end
+from kbroker.http.exchange import ClientGone
 from kbroker.http.problems import Problem
-from kbroker.http.request import ClientGone
 
 if TYPE_CHECKING:
     from kbroker.http.connection import HttpConnection

@@ -8,22 +8,20 @@ the order in which they come, but those that wait do not keep others waiting.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from starlette.websockets import WebSocketDisconnect
 
 from kbroker.http.answers import encoded
-from kbroker.http.endpoint import BOOLEAN, WEBSOCKET, Endpoint, Parameter
-from kbroker.http.json_documents import AT_ONCE_BYTES, parsed
+from kbroker.http.bodies import document_of
+from kbroker.http.endpoint import BOOLEAN, FLAG, WEBSOCKET, Endpoint, Parameter
+from kbroker.http.exchange import ClientGone
 from kbroker.http.problems import Problem, problem_of
-from kbroker.http.request import ClientGone
 from kbroker.http.streams.asked import PARAMETERS, open_stream
 from kbroker.http.streams.commands import Command, Session, Stream, command_of, id_of, result_of, waits
 from kbroker.http.streams.feed import Feed, Message
 from kbroker.http.streams.outlet import Outlet, Validity
-from kbroker.http.turns import in_turns
 from kbroker.http.websocket_speaking import short_reason, text_frame
 from kbroker.quotas.entities import CONSUMER_BYTE_RATE
 
@@ -162,14 +160,15 @@ class _Conversation:
 
     async def _take(self, text: str | None, session: Session) -> None:
         """One message; None: it is binary."""
-        document = None
+        document, held = None, 0
         try:
-            document = await self._document(text)
+            document, held = await self._document(text)
             command = command_of(document)
         except Problem as problem:
+            self._request.hold(-held)
             await self._tell_problem(id_of(document), problem)
             return
-        execution = self._execute(session, command, 0 if text is None else len(text))
+        execution = self._execute(session, command, 0 if text is None else len(text), held)
         if not waits(command):
             await execution
             return
@@ -185,18 +184,18 @@ class _Conversation:
         if not task.cancelled() and task.exception() is not None:  # the client is gone
             self._request.connection.abort()
 
-    async def _document(self, text: str | None) -> Any:
+    async def _document(self, text: str | None) -> tuple[Any, int]:
         if text is None:
             raise Problem(415, "A command is JSON in a text message; this message is binary.")
         try:
-            if len(text) > AT_ONCE_BYTES:
-                return await in_turns(self._request, parsed(text.encode()))
-            return json.loads(text)
+            return await document_of(self._request, text.encode())
         except (ValueError, RecursionError) as error:
             raise Problem(400, f"The message is not JSON: {error}.") from None
 
-    async def _execute(self, session: Session, command: Command, size: int) -> None:
-        """``size``: of its message, which is held until the client has its answer."""
+    async def _execute(self, session: Session, command: Command, size: int, document_bytes: int) -> None:
+        """``size``: of its message, which is held until the client has its answer. ``document_bytes``: what
+        the request holds for it besides.
+        """
         held = [size]
         connection = self._request.connection
         connection.hold(size)
@@ -212,6 +211,7 @@ class _Conversation:
             await self._tell_problem(command.id, problem_of(error))
         finally:
             connection.hold(-sum(held))
+            self._request.hold(-document_bytes)
             if session.stream is not None:
                 session.stream.feed.go_on()
 
@@ -255,7 +255,7 @@ ENDPOINTS = (
         "Records as they come; commands go the other way.",
         (
             *PARAMETERS,
-            Parameter("batch", "Several records in one message, if there are several.", BOOLEAN),
+            Parameter("batch", "Several records in one message, if there are several.", FLAG),
             Parameter(
                 "autoCommit",
                 "true if not given: the group is told what was sent. false: what is committed by command.",

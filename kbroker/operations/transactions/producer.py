@@ -23,7 +23,8 @@ from kbroker.pending import Pending, wait
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.records import increment_sequence, read_header
 from kbroker.security.acls import AclOperation
-from kbroker.transactions.offsets_partition import OFFSETS_TOPIC, offsets_partition
+from kbroker.topics.names import OFFSETS_TOPIC
+from kbroker.transactions.offsets_partition import partition_of_group
 from kbroker.transactions.writes import ClientKnows, TransactionalBatch
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class TransactionalProducer:
         """Make the group's offsets part of the transaction."""
         resources.check_group(AclOperation.READ, group_id)
         broker = resources.broker
-        partition = offsets_partition(group_id, broker.settings["offsets.topic.num.partitions"])
+        partition = partition_of_group(broker, group_id)
         self.begun = True
         added = resources.own_transactions().add_partitions(
             self.transactional_id,

@@ -26,7 +26,7 @@ from kbroker.coordinators.groups.errors import (
 )
 from kbroker.coordinators.groups.group import Group
 from kbroker.coordinators.groups.offsets.commit_grouping import Commit, CommitErrors, CommitGrouping
-from kbroker.coordinators.groups.offsets.table import OffsetTable
+from kbroker.coordinators.groups.offsets.table import OffsetFollower, OffsetTable
 from kbroker.coordinators.groups.store import (
     NO_TOPIC_ID,
     CommittedOffset,
@@ -111,6 +111,12 @@ class OffsetManager:
     def group_ids(self) -> Collection[str]:
         """Groups with offsets."""
         return self._table.group_ids()
+
+    # who follows
+
+    def follow(self, follower: OffsetFollower | None) -> None:
+        """Tell it of all that changes from now on; None: nobody."""
+        self._table.follower = follower
 
     def committed(self, group_id: str) -> Offsets:
         """What counts now, whatever is on its way."""

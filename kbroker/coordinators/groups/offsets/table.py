@@ -8,14 +8,24 @@ dictionaries stay behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import Protocol
 
 from kbroker.coordinators.groups.store import CommittedOffset, Offsets, StoredGroups, TopicPartition
 
 GroupOffsets = dict[TopicPartition, CommittedOffset]
 
 
+class OffsetFollower(Protocol):
+    """Who is told of every change of committed offsets, once it shows."""
+
+    def offsets_committed(self, group_id: str, offsets: Offsets) -> None: ...
+
+    def offsets_deleted(self, group_id: str, partitions: Collection[TopicPartition]) -> None: ...
+
+
 class OffsetTable:
     def __init__(self) -> None:
+        self.follower: OffsetFollower | None = None
         self._committed: dict[str, GroupOffsets] = {}
         self._pending: dict[int, dict[str, GroupOffsets]] = {}
         self._open_transactions: dict[str, set[int]] = {}
@@ -56,12 +66,16 @@ class OffsetTable:
             current = committed.get(partition)
             if current is None or current.sequence <= offset.sequence:
                 committed[partition] = offset
+        if self.follower is not None:
+            taken = {partition: new for partition, new in offsets.items() if committed[partition] is new}
+            self.follower.offsets_committed(group_id, taken)
 
     def delete(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
         """Forget these partitions' offsets, committed or pending."""
         if committed := self._committed.get(group_id):
-            for partition in partitions:
-                committed.pop(partition, None)
+            gone = [partition for partition in partitions if committed.pop(partition, None) is not None]
+            if self.follower is not None:
+                self.follower.offsets_deleted(group_id, gone)
             if not committed:
                 del self._committed[group_id]
         for pending in self._pending_of(group_id):
@@ -69,7 +83,9 @@ class OffsetTable:
                 pending.pop(partition, None)
 
     def delete_group(self, group_id: str) -> None:
-        self._committed.pop(group_id, None)
+        gone = self._committed.pop(group_id, {})
+        if self.follower is not None:
+            self.follower.offsets_deleted(group_id, gone.keys())
         for producer_id in self._open_transactions.pop(group_id, ()):
             self._pending[producer_id].pop(group_id, None)
 

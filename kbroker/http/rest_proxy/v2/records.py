@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbroker.http.answers import Response, encoded
-from kbroker.http.compact_json import compact_bytes
+from kbroker.http.compact_json import compact_in_steps
 from kbroker.http.endpoint import INTEGER, STRING, Endpoint, Schema
 from kbroker.http.json_records import parsed
 from kbroker.http.members import Members
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _UNPROCESSABLE = 422
 _UNDECODABLE = 50002
-_PER_PAUSE = 64  # records
+_PER_PAUSE = 16  # records
 _SCHEMAS = ("key_schema", "key_schema_id", "value_schema", "value_schema_id")
 
 
@@ -87,19 +87,20 @@ def _published(
     for index, each in enumerate(given):
         members = Members(each, f"records[{index}]")
         chosen = members.optional_integer("partition")
-        key, value = _bytes(members.get("key"), format_, index), _bytes(members.get("value"), format_, index)
+        key = yield from _bytes(members.get("key"), format_, index)
+        value = yield from _bytes(members.get("value"), format_, index)
         records.append(NewRecord(Record(NO_TIMESTAMP, key, value), partition if chosen is None else chosen))
         if index % _PER_PAUSE == _PER_PAUSE - 1:
             yield None
     return (yield from publish(request.resources, topic, records, now_ms=request.now_ms))
 
 
-def _bytes(given: Any, format_: Format, index: int) -> bytes | None:
+def _bytes(given: Any, format_: Format, index: int) -> Steps[bytes | None]:
     if given is None:
         return None
     if format_ is Format.JSON:
         try:
-            return compact_bytes(given)
+            return (yield from compact_in_steps(given))
         except ValueError:
             raise RestError(400, f"records[{index}] has a number that JSON does not know.") from None
     if not isinstance(given, str):

@@ -273,13 +273,14 @@ _CONFIG: dict[str, Schema] = {
 _TOPIC_CONFIG = resource_schema("KafkaTopicConfig", topic_name=STRING, **_CONFIG)
 _BROKER_CONFIG = resource_schema("KafkaBrokerConfig", broker_id=INTEGER, **_CONFIG)
 _CLUSTER_CONFIG = resource_schema("KafkaClusterConfig", config_type=STRING, **_CONFIG)
-_VALUE: Schema = {"type": "object", "properties": {"value": {"type": ["string", "null"]}}}
+_GIVEN_VALUE: Schema = {"type": ["string", "number", "boolean", "array", "null"], "items": STRING}
+_VALUE: Schema = {"type": "object", "properties": {"value": _GIVEN_VALUE}}
 _CHANGE: Schema = {
     "type": "object",
     "required": ["name"],
     "properties": {
         "name": STRING,
-        "value": {"type": ["string", "number", "boolean", "array", "null"], "items": STRING},
+        "value": _GIVEN_VALUE,
         "operation": {"type": ["string", "null"], "enum": ["SET", "DELETE", None]},
     },
 }

@@ -1,9 +1,10 @@
 """JSON objects one after the other, cut out of a body as it comes.
 
 White space may stand between them, or nothing. An object that came whole is parsed where it stands. Of one
-that did not, only the end is looked for, in each part once; it is parsed when that is there. One that has an
-end but is no JSON is told in its place, and the next goes on. What cannot be told apart any more (NotJson,
-TooLong) is raised after all objects before it were handed out, and ends the stream.
+that did not, only the end is looked for, in each part once; it is parsed when that is there, or handed out
+unparsed if it is long. One that has an end but is no JSON is told in its place, and the next goes on. What
+cannot be told apart any more (NotJson, TooLong) is raised after all objects before it were handed out, and
+ends the stream.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import codecs
 import json
 import re
 from typing import Any, Final
+
+from kbroker.http.json_documents import AT_ONCE_BYTES
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}]', re.DOTALL)
 _IN_STRING: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -34,6 +37,15 @@ class Malformed:
 
     def __init__(self, error: Exception) -> None:
         self.problem = str(error)
+
+
+class Unparsed:
+    """In the place of an object that takes long to parse."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 class JsonStream:
@@ -79,7 +91,7 @@ class JsonStream:
             whole = "".join(self._parts)
             self._parts.clear()
             self.held = 0
-            found.append(_parsed(whole))
+            found.append(_parsed(whole) if len(whole) <= AT_ONCE_BYTES else Unparsed(whole))
         while True:
             space = _SPACE.match(text, start)
             start = start if space is None else space.end()

@@ -10,13 +10,17 @@ import binascii
 from base64 import b64decode
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kbroker.http.compact_json import compact_bytes
+from kbroker.http.compact_json import compact_bytes, compact_in_steps
+from kbroker.http.json_documents import LongDict, is_long
 from kbroker.http.members import Members
 from kbroker.http.rest_proxy.errors import PARTITION_NOT_FOUND, RestError
 from kbroker.operations.publishing import NewRecord, Published
 from kbroker.protocol.records.codec import NO_TIMESTAMP, Record
+
+if TYPE_CHECKING:
+    from kbroker.requests.long_requests import Steps
 
 _BINARY, _JSON, _STRING = "BINARY", "JSON", "STRING"
 _WITH_SCHEMA: Final = ("AVRO", "JSONSCHEMA", "PROTOBUF")
@@ -39,6 +43,24 @@ def parsed_record(document: Any) -> ParsedRecord:
     headers = tuple([_header(each) for each in members.items("headers")])
     record = Record(_timestamp(members), key, value, headers)
     return ParsedRecord(NewRecord(record, partition), key_type, value_type)
+
+
+def long_parsed_record(document: LongDict) -> Steps[ParsedRecord]:
+    """The same of one that takes long: JSON in it that does is left out first, and then put in."""
+    short, long = dict(document), {}
+    for name in ("key", "value"):
+        data = document.get(name)
+        if isinstance(data, dict) and data.get("type") == _JSON and is_long(data.get("data")):
+            short[name], long[name] = {**data, "data": 0}, data["data"]
+    found = parsed_record(short)
+    record = found.new.record
+    for name, content in long.items():
+        try:
+            data = yield from compact_in_steps(content)
+        except ValueError:
+            raise RestError(400, "JSON has no NaN and no Infinity.") from None
+        record = record._replace(key=data) if name == "key" else record._replace(value=data)
+    return found._replace(new=NewRecord(record, found.new.partition))
 
 
 def report(cluster_id: str, topic: str, parsed: ParsedRecord, published: Published) -> dict[str, Any]:

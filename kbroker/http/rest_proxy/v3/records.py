@@ -12,7 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbroker.http.answers import encoded, json_answer, streamed
+from kbroker.http.bodies import document_of
 from kbroker.http.endpoint import JSON, OBJECT, STRING, Endpoint, Schema
+from kbroker.http.json_documents import LongDict
 from kbroker.http.members import Members
 from kbroker.http.rest_proxy.errors import (
     INVALID_BATCH,
@@ -23,8 +25,8 @@ from kbroker.http.rest_proxy.errors import (
     rest_error,
 )
 from kbroker.http.rest_proxy.v3.endpoints import endpoint
-from kbroker.http.rest_proxy.v3.json_stream import JsonStream, Malformed, NotJson, TooLong
-from kbroker.http.rest_proxy.v3.record_data import ParsedRecord, parsed_record, report
+from kbroker.http.rest_proxy.v3.json_stream import JsonStream, Malformed, NotJson, TooLong, Unparsed
+from kbroker.http.rest_proxy.v3.record_data import ParsedRecord, long_parsed_record, parsed_record, report
 from kbroker.http.turns import in_turns
 from kbroker.operations.publishing import Published, publish
 from kbroker.protocol.errors import ApiError, ErrorCode
@@ -83,8 +85,14 @@ async def _reports(request: HttpRequest, first: bytes, parts: AsyncIterator[byte
         while data is not None:
             objects = stream.feed(data)
             held.become(stream.held + len(data))
+            held_bytes = 0
+            for index, each in enumerate(objects):
+                if isinstance(each, Unparsed):
+                    objects[index], more = await _document_of(request, each)
+                    held_bytes += more
             for start in range(0, len(objects), _MOST_TOGETHER):
                 yield await _report_each(request, objects[start : start + _MOST_TOGETHER])
+            request.hold(-held_bytes)
             held.become(stream.held)
             if objects:
                 stream.feed(b"")  # raises for what is behind them, if that is no object
@@ -94,6 +102,14 @@ async def _reports(request: HttpRequest, first: bytes, parts: AsyncIterator[byte
         yield _line(RestError(400, f"{error}; nothing behind it is read.").document())
     finally:
         held.become(0)
+
+
+async def _document_of(request: HttpRequest, unparsed: Unparsed) -> tuple[Any, int]:
+    """And how many bytes the request holds for it."""
+    try:
+        return await document_of(request, unparsed.text.encode(errors="surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        return Malformed(error), 0
 
 
 async def _report_each(request: HttpRequest, objects: Sequence[Any]) -> bytes:
@@ -144,9 +160,19 @@ def _failure(error: Exception, not_found: int) -> RestError:
 def _parsed_each(entries: Sequence[Any]) -> Steps[list[Parsed]]:
     parsed: list[Parsed] = []
     for each in entries:
-        parsed.append(_parsed(each))
+        if type(each) is LongDict:
+            parsed.append((yield from _long_parsed(each)))
+        else:
+            parsed.append(_parsed(each))
         yield None
     return parsed
+
+
+def _long_parsed(document: LongDict) -> Steps[Parsed]:
+    try:
+        return (yield from long_parsed_record(document))
+    except Exception as error:
+        return rest_error(error)
 
 
 def _parsed(document: Any) -> Parsed:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbroker.config.resources import ResourceType
 from kbroker.http.answers import json_answer, no_content
-from kbroker.http.endpoint import BOOLEAN, INTEGER, STRING, Endpoint, Parameter, Schema
+from kbroker.http.endpoint import BOOLEAN, FLAG, INTEGER, STRING, Endpoint, Parameter, Schema
 from kbroker.http.members import Members, config_text
 from kbroker.http.rest_proxy.errors import RestError
 from kbroker.http.rest_proxy.v3.documents import (
@@ -199,7 +199,7 @@ _NEW: Schema = {
         "validate_only": {"type": ["boolean", "null"]},
     },
 }
-_OPERATIONS = Parameter("include_authorized_operations", "Say what the caller may do to it.", BOOLEAN)
+_OPERATIONS = Parameter("include_authorized_operations", "Say what the caller may do to it.", FLAG)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     endpoint(

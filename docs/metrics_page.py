@@ -14,10 +14,12 @@ _HEAD = """\
 Derived from the table of metrics (kbroker/observability/table.py) by docs/metrics_page.py.
 
 `GET /metrics` on the HTTP port tells all of them as text for Prometheus, or as OpenMetrics for who asks for
-`application/openmetrics-text`. Where users are on, it is for who may describe the cluster. `--metrics-port`
-(`kbroker.metrics.port`) opens a port that has nothing but metrics and health. It is as protected as HTTP, with
-settings of its own under `listener.name.metrics.`; `METRICS:PLAINTEXT` in `listener.security.protocol.map`
-leaves it without TLS and logins, and then `User:ANONYMOUS` needs the right to describe the cluster.
+`application/openmetrics-text`. Where users are on, it is for who may describe the cluster.
+
+`--metrics-port` (`kbroker.metrics.port`) opens a port that has nothing but metrics and health. It is as
+protected as HTTP, with settings of its own under `listener.name.metrics.`; `METRICS:PLAINTEXT` in
+`listener.security.protocol.map` leaves it without TLS and logins, and then `User:ANONYMOUS` needs the right to
+describe the cluster.
 
     scrape_configs:
       - job_name: kbroker

@@ -18,7 +18,7 @@ Derived from the table of metrics (kbroker/observability/table.py) by docs/metri
 
 `--metrics-port` (`kbroker.metrics.port`) opens a port that has nothing but metrics and health. It is as
 protected as HTTP, with settings of its own under `listener.name.metrics.`; `METRICS:PLAINTEXT` in
-`listener.security.protocol.map` leaves it without TLS and logins, and then `User:ANONYMOUS` needs the right to
+`listener.security.protocol.map` leaves it without TLS and logins; then `User:ANONYMOUS` needs the right to
 describe the cluster.
 
     scrape_configs:

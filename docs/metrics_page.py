@@ -30,8 +30,8 @@ Nothing is read but at a scrape, and a scrape takes turns with all other work. O
 than `kbroker.metrics.max.series` some are left out; `kbroker_metrics_left_out` tells how many. Counters begin
 at 0 with each start of the broker. Where a series is of a partition that cannot be read, its value is NaN.
 
-Requests that take longer than `kbroker.slow.request.ms` are logged by `kbroker.slow`, ten in ten seconds at
-most, with where the time went:
+Requests that take longer than `kbroker.slow.request.ms` are logged by `kbroker.slow`, with where the time
+went:
 
     slow: Produce v9 of 'loader' at 10.0.0.7 took 1240 ms: 2 ms until its turn, 1 ms at work, …
 

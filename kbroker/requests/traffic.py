@@ -86,7 +86,7 @@ class Traffic:
         waiting: float,
         answering: float,
     ) -> None:
-        """Log a request that took long, with where the time went. ``who``: fields that name its connection."""
+        """Log a request that took long, with where the time went. ``who``: fields of its connection."""
         self.slow += 1
         found = head_of(memoryview(head))
         name, fields = "a request", dict(who)

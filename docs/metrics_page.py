@@ -16,6 +16,11 @@ Derived from the table of metrics (kbroker/observability/table.py) by docs/metri
 `GET /metrics` on the HTTP port tells all of them as text for Prometheus, or as OpenMetrics for who asks for
 `application/openmetrics-text`. Where users are on, it is for who may describe the cluster.
 
+`--metrics-port` (`kbroker.metrics.port`) opens a port that has nothing but metrics and health. It is as
+protected as HTTP, with settings of its own under `listener.name.metrics.`; `METRICS:PLAINTEXT` in
+`listener.security.protocol.map` leaves it without TLS and logins; then `User:ANONYMOUS` needs the right to
+describe the cluster.
+
     scrape_configs:
       - job_name: kbroker
         static_configs:
@@ -23,7 +28,15 @@ Derived from the table of metrics (kbroker/observability/table.py) by docs/metri
 
 Nothing is read but at a scrape, and a scrape takes turns with all other work. Of a metric with more series
 than `kbroker.metrics.max.series` some are left out; `kbroker_metrics_left_out` tells how many. Counters begin
-at 0 with each start of the broker.
+at 0 with each start of the broker. Where a series is of a partition that cannot be read, its value is NaN.
+
+Requests that take longer than `kbroker.slow.request.ms` are logged by `kbroker.slow`, with where the time
+went:
+
+    slow: Produce v9 of 'loader' at 10.0.0.7 took 1240 ms: 2 ms until its turn, 1 ms at work, …
+
+Waiting is mostly for the disk; what a long poll waits for others does not count, neither here nor in
+`kbroker_request_seconds`. Prometheus gets the text compressed, as it asks for it.
 """
 
 

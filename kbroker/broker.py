@@ -93,7 +93,7 @@ class Broker:
         self.long_requests = LongRequests(scheduler)
         self.budget = budget
         self.clock = clock
-        self.traffic = Traffic(settings["kbroker.slow.request.ms"], clock)
+        self.traffic = Traffic(settings["kbroker.slow.request.ms"])
         self.audit = self._open_audit()
         self.own_resources = Resources(self, None, None)  # for what it does of its own accord
         stored = catalog.snapshot()

@@ -25,6 +25,8 @@ from kbroker.config.listeners import (
     HTTP,
     HTTP_NAME,
     KAFKA,
+    METRICS,
+    METRICS_NAME,
     Listener,
     is_loopback,
 )
@@ -78,9 +80,11 @@ class Server:
             KAFKA: lambda listener: Connection(self, listener.name),
             HTTP: self._http_connection,
             GRPC: self._grpc_connection,
+            METRICS: self._metrics_connection,
         }
         self.http_address: tuple[str, int] | None = None
         self.grpc_address: tuple[str, int] | None = None
+        self.metrics_address: tuple[str, int] | None = None
         self._speakers: dict[str, Pending[Speakers]] = {}
         self._tls: TlsListeners | None = None
         self.requests = Requests(self.broker)
@@ -106,6 +110,7 @@ class Server:
                 *self._settings.listeners,
                 self._settings.http_listener(),
                 self._settings.grpc_listener(),
+                self._settings.metrics_listener(),
             )
         for listener in listeners:
             if listener is not None:
@@ -146,6 +151,9 @@ class Server:
             elif listener.protocol == GRPC:
                 self.grpc_address = (host, port)
                 self._look_who_can_log_in(GRPC_NAME)
+            elif listener.protocol == METRICS:
+                self.metrics_address = (host, port)
+                self._look_who_can_log_in(METRICS_NAME)
         return int(port)
 
     async def offer_http(self, port: str) -> None:
@@ -177,13 +185,20 @@ class Server:
             self, listener.name, secure=listener.uses_tls, asks_for_logins=listener.uses_sasl
         )
 
+    def _metrics_connection(self, listener: Listener) -> HttpConnection:
+        from kbroker.http.metrics_connection import MetricsConnection
+
+        return MetricsConnection(
+            self, listener.name, secure=listener.uses_tls, asks_for_logins=listener.uses_sasl
+        )
+
     def _look_who_can_log_in(self, name: str) -> None:
         logins = self.requests.logins.get(name)
         if logins is not None and not logins.takes_credentials:
             logger.warning(
                 "nobody can log in by %s: without TLS it takes passwords only where PLAIN is enabled, for "
                 "example by listener.name.%s.sasl.enabled.mechanisms",
-                {HTTP_NAME: "HTTP", GRPC_NAME: "gRPC"}[name],
+                {HTTP_NAME: "HTTP", GRPC_NAME: "gRPC", METRICS_NAME: "HTTP, for metrics,"}[name],
                 name.lower(),
             )
 
@@ -191,7 +206,8 @@ class Server:
         """What speaks HTTP, or gRPC, which is loaded in a thread: others are served meanwhile."""
         speakers = self._speakers.get(name)
         if speakers is None:
-            module = f"kbroker.{name.lower()}.opening"
+            of_metrics = name == METRICS_NAME
+            module = "kbroker.http.metrics_opening" if of_metrics else f"kbroker.{name.lower()}.opening"
             loaded = self._running.worker.run(lambda: import_module(module))
             logins = self.requests.logins.get(name)
             speakers = after(loaded, lambda opening: opening.opened(self.broker, logins))
@@ -203,7 +219,8 @@ class Server:
         """Listener, host and port, also of those that speak another protocol than Kafka's."""
         http = [] if self.http_address is None else [(HTTP_NAME, *self.http_address)]
         grpc = [] if self.grpc_address is None else [(GRPC_NAME, *self.grpc_address)]
-        return [*self.addresses, *http, *grpc]
+        metrics = [] if self.metrics_address is None else [(METRICS_NAME, *self.metrics_address)]
+        return [*self.addresses, *http, *grpc, *metrics]
 
     def _with_tls(
         self, listener: Listener, plain: Callable[[Listener], Any]
@@ -316,7 +333,8 @@ class Server:
 
 def _cannot_listen(listener: Listener, error: OSError) -> str:
     where = f"{listener.host}:{listener.port}"
-    flag = {HTTP: "--http-port", GRPC: "--grpc-port"}.get(listener.protocol, "--port")
+    flags = {HTTP: "--http-port", GRPC: "--grpc-port", METRICS: "--metrics-port"}
+    flag = flags.get(listener.protocol, "--port")
     if isinstance(error, socket.gaierror):
         return f"cannot listen on {where}: the host name is not known"
     if error.errno == 98:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kbroker import __version__
 
 if TYPE_CHECKING:
+    from kbroker.config.listeners import Listener
     from kbroker.config.settings import Settings
     from kbroker.observability.log_limit import LogLimit
     from kbroker.server import Server
@@ -55,6 +56,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--grpc-port",
         metavar="PORT",
         help="port of the gRPC API, which needs kbroker[grpc] (default: none; 0 picks a free one)",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        metavar="PORT",
+        help="port for metrics and health alone (default: none, HTTP has them; 0 picks a free one)",
     )
     parser.add_argument("--data", metavar="DIR", help="data directory (default ./data)")
     parser.add_argument("--config", metavar="FILE", help="settings: YAML, or a Kafka server.properties")
@@ -176,10 +182,12 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     others = "".join(f", {name} on {host}:{port}" for name, host, port in server.addresses[1:])
     kept = "memory" if settings["kbroker.in.memory"] else str(settings.data_directory)
     if server.http_address is not None:
-        others += f", HTTP on {_url(settings, server.http_address)}"
+        others += f", HTTP on {_url(settings.http_listener(_HTTP_PORT), server.http_address)}"
     if server.grpc_address is not None:
         host, port = server.grpc_address
         others += f", gRPC on [{host}]:{port}" if ":" in host else f", gRPC on {host}:{port}"
+    if server.metrics_address is not None:
+        others += f", metrics on {_url(settings.metrics_listener(), server.metrics_address)}"
     controlled = f", control port {control}" if control is not None else ""
     open_to = _open_to_others(settings, server)
     if open_to:
@@ -202,18 +210,21 @@ def _announce(server: Server, settings: Settings, control: int | None) -> None:
     print(text, flush=True)  # noqa: T201
 
 
-def _url(settings: Settings, address: tuple[str, int]) -> str:
+def _url(listener: Listener | None, address: tuple[str, int]) -> str:
     host, port = address
-    listener = settings.http_listener(_HTTP_PORT)
     scheme = "https" if listener is not None and listener.uses_tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _open_to_others(settings: Settings, server: Server) -> str:
     """The listeners that other machines can reach and that know nobody, in words."""
-    from kbroker.config.listeners import is_loopback
+    from kbroker.config.listeners import METRICS, is_loopback
 
-    open_ones = {each.name for each in settings.all_listeners if not settings.asks_who_comes(each)}
+    open_ones = {
+        each.name
+        for each in settings.all_listeners
+        if each.protocol != METRICS and not settings.asks_who_comes(each)
+    }
     return ", ".join(
         f"{name} on {host}:{port}"
         for name, host, port in server.all_addresses
@@ -264,6 +275,8 @@ def _flags(arguments: argparse.Namespace) -> dict[str, str]:
         flags["log.dirs"] = arguments.data
     if arguments.http_port is not None:
         flags["kbroker.http.port"] = arguments.http_port
+    if arguments.metrics_port is not None:
+        flags["kbroker.metrics.port"] = arguments.metrics_port
     if arguments.grpc_port is not None:
         flags["kbroker.grpc.port"] = arguments.grpc_port
     if arguments.fsync:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from kbroker.config.errors import SettingError
 
-KAFKA, CONTROL, HTTP, GRPC = "kafka", "control", "http", "grpc"
+KAFKA, CONTROL, HTTP, GRPC, METRICS = "kafka", "control", "http", "grpc", "metrics"
 """What is spoken on a listener."""
-HTTP_NAME, GRPC_NAME = "HTTP", "GRPC"
+HTTP_NAME, GRPC_NAME, METRICS_NAME = "HTTP", "GRPC", "METRICS"
 """Of the listeners that are kbroker's own, beside those for Kafka's protocol."""
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -61,10 +61,10 @@ def parse_listeners(
     listeners = [listener for listener in listeners if listener.name not in left_out]
     if not listeners:
         raise SettingError(f"listeners: no listener for clients in {','.join(entries)}")
-    for name, what in ((HTTP_NAME, "HTTP"), (GRPC_NAME, "gRPC")):
+    for name, what in ((HTTP_NAME, "HTTP API"), (GRPC_NAME, "gRPC API"), (METRICS_NAME, "metrics")):
         if name in names:
             raise SettingError(
-                f"listeners: {name} is the listener of kbroker's {what} API (kbroker.{name.lower()}.port); "
+                f"listeners: {name} is the listener of kbroker's {what} (kbroker.{name.lower()}.port); "
                 "one for Kafka's protocol needs another name"
             )
     _check_ports(listeners)

@@ -146,9 +146,14 @@ SERVER_CONFIGS = (
     honoured("kbroker.log.level", STRING, "INFO",
         "Level of the broker's own log at the start.",
         OneOf("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")),
+    honoured("kbroker.metrics.host", STRING, None,
+        "Address that metrics are served at, if they have a port of their own. Unset: that of HTTP."),
     honoured("kbroker.metrics.max.series", INT, 20_000,
         "Most series of one metric by topic, partition, group or client. Others are left out, and "
         "kbroker_metrics_left_out tells how many.", _FROM_0, Update.CLUSTER_WIDE),
+    honoured("kbroker.metrics.port", STRING, None,
+        "Port where nothing but metrics and health is served, as protected as HTTP; 0 picks a free one. "
+        "Unset, or off: they are served by HTTP only.", PortOrOff()),
     honoured("kbroker.slow.request.ms", INT, 1000,
         "Requests that take longer are logged, with where the time went; -1: none is. The time that a long "
         "poll waits for others does not count.", Range(-1)),

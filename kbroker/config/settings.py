@@ -27,6 +27,8 @@ from kbroker.config.listeners import (
     GRPC_NAME,
     HTTP,
     HTTP_NAME,
+    METRICS,
+    METRICS_NAME,
     Listener,
     advertise_first,
     door,
@@ -155,8 +157,10 @@ class Settings:
     def prefixes(self, listener: str) -> tuple[str, ...]:
         """Of settings for this listener alone, the strongest first: its own, then whose it takes after."""
         own = f"listener.name.{listener.lower()}."
-        if listener not in (HTTP_NAME, GRPC_NAME):
+        if listener not in (HTTP_NAME, GRPC_NAME, METRICS_NAME):
             return (own,)
+        if listener == METRICS_NAME:
+            return own, *self.prefixes(HTTP_NAME)
         return own, f"listener.name.{self._whose_like(listener).name.lower()}."
 
     def listener_values(
@@ -234,6 +238,18 @@ class Settings:
             self["kbroker.grpc.host"],
         )
 
+    def metrics_listener(self) -> Listener | None:
+        """Where metrics are served besides HTTP; as protected as HTTP is. None: nowhere."""
+        http = self.http_listener("0")
+        return door(
+            METRICS_NAME,
+            METRICS,
+            self["kbroker.metrics.port"],
+            http or self._whose_like(HTTP_NAME),
+            self["listener.security.protocol.map"],
+            self["kbroker.metrics.host"],
+        )
+
     def _whose_like(self, door_name: str) -> Listener:
         """The listener that HTTP, or gRPC, takes after."""
         http = door_name == HTTP_NAME
@@ -250,7 +266,7 @@ class Settings:
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
         """Those for Kafka's protocol, and those for others that may be opened: their port may be any."""
-        doors = (self.http_listener("0"), self.grpc_listener())
+        doors = (self.http_listener("0"), self.grpc_listener(), self.metrics_listener())
         return (*self.listeners, *(each for each in doors if each is not None))
 
     def asks_who_comes(self, listener: Listener) -> bool:

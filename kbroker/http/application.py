@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from kbroker.http.quotas import HttpQuotas, Timed, retry_after
 from kbroker.http.request import HttpCaller, HttpRequest
 from kbroker.http.rest_proxy.errors import refusal
 from kbroker.http.routing import Router
-from kbroker.http.table import REST_PROXY_V2_CONSUMERS, REST_PROXY_V2_MEDIA, REST_PROXY_V3, endpoints
+from kbroker.http.table import REST_PROXY_V2_CONSUMERS, REST_PROXY_V2_MEDIA, REST_PROXY_V3
 from kbroker.quotas.entities import CONSUMER_BYTE_RATE
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from kbroker.authentication.logins import ListenerLogins
     from kbroker.broker import Broker
+    from kbroker.config.listeners import Listener
     from kbroker.http.connection import HttpConnection
     from kbroker.http.exchange import Exchange
 
@@ -47,16 +48,21 @@ _POLICY_VIOLATION, _INTERNAL_ERROR = 1008, 1011  # of WebSocket
 class Application:
     """The ASGI application of one broker."""
 
-    def __init__(self, broker: Broker, logins: ListenerLogins | None) -> None:
-        """``logins``: of a listener that asks who comes."""
+    def __init__(
+        self,
+        broker: Broker,
+        logins: ListenerLogins | None,
+        served: Iterable[tuple[str, Endpoint]],
+        listener: Listener | None,
+    ) -> None:
+        """``logins``: of a listener that asks who comes. ``served``: endpoints, with their whole paths."""
         self.broker = broker
         self.logins = None if logins is None else RequestLogins(logins)
-        listener = broker.settings.http_listener("0")
         self._origins = Origins(
             broker.settings, any_name=listener is None or listener.uses_tls or listener.uses_sasl
         )
         self._quotas = HttpQuotas()
-        self._router = Router(endpoints())
+        self._router = Router(served)
         self._names: dict[Endpoint, tuple[str, ...]] = {}
         self._prefix = os.urandom(4).hex()
         self._numbers = count(1)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.http.answers import Response
     from kbroker.http.request import HttpRequest
+    from kbroker.observability.exposition import Scrape
 
 _PROMETHEUS: Final = "text/plain"
 _OPENMETRICS: Final = "application/openmetrics-text"
+_SENT_BYTES: Final = 64 * 1024  # at a time: compressed parts are small
 _PARAMETERS: Final = {
     _PROMETHEUS: "version=0.0.4; charset=utf-8",
     _OPENMETRICS: "version=1.0.0; charset=utf-8",
@@ -26,16 +28,30 @@ _PARAMETERS: Final = {
 async def metrics(request: HttpRequest) -> Response:
     request.resources.check_cluster(AclOperation.DESCRIBE)
     media_type = request.accepts(_PROMETHEUS, _OPENMETRICS) or _PROMETHEUS
-    parts = _parts(request.broker, openmetrics=media_type == _OPENMETRICS)
-    return streamed(parts, f"{media_type}; {_PARAMETERS[media_type]}")
+    compressed = _takes_gzip(request)
+    scrape = request.broker.exposition.scrape(openmetrics=media_type == _OPENMETRICS, compressed=compressed)
+    headers = {"vary": "Accept, Accept-Encoding"}
+    if compressed:
+        headers["content-encoding"] = "gzip"
+    media_type = f"{media_type}; {_PARAMETERS[media_type]}"
+    return streamed(_parts(request.broker, scrape), media_type, headers=headers)
 
 
-async def _parts(broker: Broker, *, openmetrics: bool) -> AsyncGenerator[bytes]:
-    scrape = broker.exposition.scrape(openmetrics=openmetrics)
+def _takes_gzip(request: HttpRequest) -> bool:
+    for entry in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, quality = entry.partition(";")
+        if coding.strip() == "gzip":
+            return quality.strip() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+async def _parts(broker: Broker, scrape: Scrape) -> AsyncGenerator[bytes]:
+    made = bytearray()
     while not scrape.ended:
-        part = await settled(broker.long_requests.run_in_turn(scrape.part()))
-        if part:
-            yield part
+        made += await settled(broker.long_requests.run_in_turn(scrape.part()))
+        if len(made) >= _SENT_BYTES or scrape.ended:
+            yield bytes(made)
+            made.clear()
 
 
 ENDPOINTS = (

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kbroker.http.application import Application
 from kbroker.http.problems import Problem
 from kbroker.http.speaking import HttpSpeaker, Speaking
+from kbroker.http.table import endpoints
 from kbroker.pending import Pending, after
 
 if TYPE_CHECKING:
     from kbroker.authentication.logins import ListenerLogins
     from kbroker.broker import Broker
+    from kbroker.config.listeners import Listener
     from kbroker.http.connection import HttpConnection
+    from kbroker.http.endpoint import Endpoint
     from kbroker.http.upgrading import WebSockets
 
 _SWEEP_SECONDS = 1
@@ -23,11 +27,17 @@ _SWEEP_SECONDS = 1
 class Http:
     """All that speaks HTTP in a broker (connection.py: Speakers)."""
 
-    def __init__(self, broker: Broker, logins: ListenerLogins | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        logins: ListenerLogins | None,
+        served: Iterable[tuple[str, Endpoint]],
+        listener: Listener | None,
+    ) -> None:
         settings = broker.settings
         self._broker = broker
         self._settings = settings
-        self.application = Application(broker, logins)
+        self.application = Application(broker, logins, served, listener)
         self._speaking = Speaking(
             self.application.serve, self._upgrade, broker.budget, settings["kbroker.http.max.header.bytes"]
         )
@@ -79,4 +89,4 @@ class Http:
 
 
 def opened(broker: Broker, logins: ListenerLogins | None) -> Http:
-    return Http(broker, logins)
+    return Http(broker, logins, endpoints(), broker.settings.http_listener("0"))

@@ -59,3 +59,10 @@ def endpoints() -> Iterator[tuple[str, Endpoint]]:
     for prefix, name in _OTHERS:
         for endpoint in import_module(name).ENDPOINTS:
             yield prefix + endpoint.path, endpoint
+
+
+def of_metrics() -> Iterator[tuple[str, Endpoint]]:
+    """What a port for metrics has."""
+    for name in ("kbroker.http.metrics", "kbroker.http.health"):
+        for endpoint in import_module(name).ENDPOINTS:
+            yield endpoint.path, endpoint

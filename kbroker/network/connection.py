@@ -543,7 +543,7 @@ class Connection(asyncio.BufferedProtocol):
             traffic = self._traffic
             traffic.by_key[frame[1]].answered(now - came, len(frame), sent)
             if now - came > traffic.slow_seconds:
-                traffic.tell_slow(frame, self.peer_host, started - came, now - started, 0, 0)
+                traffic.tell_slow(frame, self._who(), started - came, now - started, 0, 0)
         return now
 
     def _execute_run(self, view: memoryview, came: float) -> int:
@@ -623,7 +623,7 @@ class Connection(asyncio.BufferedProtocol):
         if seconds > traffic.slow_seconds:
             traffic.tell_slow(
                 timed.head,
-                self.peer_host,
+                self._who(),
                 timed.started - timed.came,
                 timed.executed - timed.started,
                 waited,

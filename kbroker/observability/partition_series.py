@@ -39,24 +39,23 @@ class Layout:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._chunks: list[Chunk] = []
-        self._changed = True
-        self._most = 0
+        self._generation = 0  # of the topics
+        self._laid_out = (-1, 0)  # at which generation, for how many partitions
         self.left_out = 0
         broker.topics.on_change(self._topic_changed)
 
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
-        self._changed = True
+        self._generation += 1
 
     def chunks(self, most: int) -> Iterator[Chunk]:
         """Of as many partitions at most."""
-        if self._changed or most != self._most:
+        if self._laid_out != (self._generation, most):
             yield from self._lay_out(most)
         else:
             yield from list(self._chunks)
 
     def _lay_out(self, most: int) -> Iterator[Chunk]:
-        self._changed = False
-        self._most = most
+        begun = (self._generation, most)
         chunks: list[Chunk] = []
         left = most
         chunk = Chunk()
@@ -73,8 +72,8 @@ class Layout:
         if chunk.places:
             chunks.append(chunk)
             yield chunk
-        if not self._changed:  # else what was laid out is of yesterday
-            self._chunks = chunks
+        if self._generation == begun[0]:  # else what was laid out is of yesterday
+            self._chunks, self._laid_out = chunks, begun
             self.left_out = self._broker.topics.partition_count - (most - left)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 from kbroker.requests.apis import APIS, BY_KEY
@@ -20,7 +20,6 @@ logger = logging.getLogger("kbroker.slow")
 
 HEAD_BYTES: Final = 80
 """Of a request, kept while it waits: enough to name it and its client."""
-_MOST_LINES, _PER_MS = 10, 10_000  # of slow requests in the log
 
 
 class ApiTraffic(Times):
@@ -61,7 +60,7 @@ class ListenerTraffic:
 
 
 class Traffic:
-    def __init__(self, slow_ms: int, clock: Callable[[], int]) -> None:
+    def __init__(self, slow_ms: int) -> None:
         """``slow_ms``: requests that take longer are logged; -1: none is."""
         nothing = ApiTraffic()  # of what no request has: some are answered before they have a head
         self.by_key = [nothing] * 256
@@ -77,43 +76,33 @@ class Traffic:
         """Frames that could not be answered."""
         self.slow_seconds = slow_ms / 1000 if slow_ms >= 0 else float("inf")
         self.slow = 0
-        self._clock = clock
-        self._told_since_ms = 0
-        self._told = 0
-        self._untold = 0
 
     def tell_slow(
         self,
         head: bytes | memoryview,
-        peer: str,
+        who: Mapping[str, object],
         queued: float,
         executing: float,
         waiting: float,
         answering: float,
     ) -> None:
-        """Log a request that took long, and where the time went; of very many, some."""
+        """Log a request that took long, with where the time went. ``who``: fields of its connection."""
         self.slow += 1
-        now_ms = self._clock()
-        if now_ms - self._told_since_ms >= _PER_MS:
-            self._told_since_ms, self._told = now_ms, 0
-            if self._untold:
-                logger.warning("%d more slow requests were not logged", self._untold)
-                self._untold = 0
-        self._told += 1
-        if self._told > _MOST_LINES:
-            self._untold += 1
-            return
         found = head_of(memoryview(head))
-        name = "a request" if found is None else f"{found.api.name} v{found.version} of {found.client_id!r}"
+        name, fields = "a request", dict(who)
+        if found is not None:
+            name = f"{found.api.name} v{found.version} of {found.client_id!r}"
+            fields |= {"api": found.api.name, "client": found.client_id}
         logger.warning(
             "slow: %s at %s took %d ms: %d ms until its turn, %d ms at work, %d ms waiting, %d ms answering",
             name,
-            peer,
+            fields.get("peer"),
             round((queued + executing + waiting + answering) * 1000),
             round(queued * 1000),
             round(executing * 1000),
             round(waiting * 1000),
             round(answering * 1000),
+            extra=fields,
         )
 
     def named(self) -> list[tuple[str, ApiTraffic]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,8 @@ from tests.support.http_client import HttpClient
 from tests.support.metrics import OPENMETRICS, scrape
 from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess
+
+from .test_logins import basic
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,42 @@ def test_series_beyond_the_setting_are_left_out_and_counted() -> None:
         found = scrape(http)
         assert len(found.labels("kafka_topic_partition_current_offset")) == 3
         assert found.of("kbroker_metrics_left_out", metric="kafka_topic_partition_current_offset") == 7
+
+
+def test_it_is_compressed_for_who_takes_that(http: HttpClient) -> None:
+    answer = http.get("/metrics", Accept_Encoding="gzip, deflate")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in answer.headers["vary"]
+    assert b"kafka_brokers 1\n" in gzip.decompress(answer.body)
+    for plain in ("identity", "gzip;q=0", ""):
+        answer = http.get("/metrics", Accept_Encoding=plain)
+        assert "content-encoding" not in answer.headers
+        assert b"kafka_brokers 1\n" in answer.body
+
+
+def metrics_url(server: ServerProcess) -> str:
+    """Of the port for metrics; the broker says so where it tells of its listeners."""
+    return server.others["metrics"]
+
+
+def test_a_port_of_its_own_serves_metrics_and_health_and_nothing_else() -> None:
+    with ServerProcess("--in-memory", "--http-port", "off", "--metrics-port", "0") as server:
+        with HttpClient(metrics_url(server)) as http:
+            assert scrape(http).of("kafka_brokers") == 1
+            assert http.get("/healthz").status == 200
+            assert http.get("/topics").status == 404
+            assert scrape(http).of("kbroker_connections", listener="METRICS") == 1
+        assert server.url == ""
+
+
+def test_metrics_are_for_who_may_describe_the_cluster() -> None:
+    users = ("--user", "admin:admin-pw", "--user", "bob:bob-pw", "--set", "super.users=User:admin")
+    ports = ("--http-port", "0", "--metrics-port", "0", "--set", "authorizer.class.name=kbroker")
+    with ServerProcess("--in-memory", *ports, *users) as server:
+        for url in (server.url, metrics_url(server)):
+            with HttpClient(url) as http:
+                assert http.get("/metrics").status == 401
+                assert http.get("/metrics", **basic("bob", "bob-pw")).status == 403
+                answer = http.get("/metrics", **basic("admin", "admin-pw"))
+                assert answer.status == 200
+                assert b"kafka_brokers 1\n" in answer.body

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kbroker.coordinators.groups.offsets.manager import CommitRequest, NewOffset
 from kbroker.coordinators.transactions.transaction import TopicPartition
 from kbroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kbroker.requests.long_requests import LongRequests
 from tests.handlers.conftest import NOW_MS, Cluster
 from tests.handlers.share_members import ACCEPT, REJECT, RELEASE, ShareMember, configure, initialize
 from tests.support.metrics import scraped
@@ -115,3 +116,18 @@ def test_open_transactions_and_the_age_of_the_oldest(cluster: Cluster) -> None:
     found = scraped(cluster.broker)
     assert found.of("kbroker_open_transactions", state="Ongoing") == 2
     assert found.of("kbroker_oldest_transaction_seconds") == 8
+
+
+def test_two_scrapes_at_a_time_tell_all(cluster: Cluster) -> None:
+    cluster.create("t", partitions=1000)
+    running = [cluster.broker.exposition.scrape(openmetrics=False) for _ in range(2)]
+    texts = [b"", b""]
+    while not all(scrape.ended for scrape in running):
+        for number, scrape in enumerate(running):
+            if not scrape.ended:
+                part = LongRequests(cluster.scheduler).run(scrape.part())
+                assert isinstance(part, bytes)
+                texts[number] += part
+    for text in texts:
+        assert text.count(b"\nkafka_topic_partition_current_offset{") == 1000
+        assert text.count(b"\nkafka_log_log_size{") == 1000

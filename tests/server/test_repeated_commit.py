@@ -253,9 +253,7 @@ class Lanes:
         groups = SimpleNamespace(offsets=SimpleNamespace(commit=self._commit))
         broker = cast(
             "Broker",
-            SimpleNamespace(
-                traffic=Traffic(-1, lambda: 0), groups=groups, resources=lambda _: broker.own_resources
-            ),
+            SimpleNamespace(traffic=Traffic(-1), groups=groups, resources=lambda _: broker.own_resources),
         )
         broker.own_resources = Resources(broker, None, None)
         self.lanes = offset_commit.lanes(broker)

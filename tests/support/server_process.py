@@ -38,6 +38,8 @@ class ServerProcess:
         """Of the HTTP API, where there is one."""
         self.grpc = ""
         """The address of the gRPC API, where there is one."""
+        self.others: dict[str, str] = {}
+        """Further addresses by HTTP, such as that of the metrics."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen[str] | None = None
 
@@ -61,6 +63,7 @@ class ServerProcess:
         self.address = (match[1], int(match[2]))
         url = re.search(r"HTTP on (https?://[^\s,]+)", line)
         self.url = "" if url is None else url[1]
+        self.others = dict(re.findall(r", ([a-z]+) on (https?://[^\s,]+)", line))
         grpc = re.search(r"gRPC on ([^\s,]+)", line)
         self.grpc = "" if grpc is None else grpc[1]
 

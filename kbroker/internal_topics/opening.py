@@ -15,20 +15,23 @@ if TYPE_CHECKING:
     from kbroker.topics.registry import Topic
 
 
+_SEGMENT_BYTES = str(100 * 1024 * 1024)
+
+
 def new_internal_topic(name: str, settings: Settings) -> CheckedTopic:
-    """As Kafka makes it."""
+    """As Kafka makes it, though most of its configs have no effect here."""
     if name == OFFSETS_TOPIC:
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
-            "segment.bytes": str(settings["offsets.topic.segment.bytes"]),
+            "segment.bytes": _SEGMENT_BYTES,
         }
         return CheckedTopic(name, settings["offsets.topic.num.partitions"], configs)
     configs = {
         "cleanup.policy": "compact",
         "compression.type": "uncompressed",
-        "min.insync.replicas": str(settings["transaction.state.log.min.isr"]),
-        "segment.bytes": str(settings["transaction.state.log.segment.bytes"]),
+        "min.insync.replicas": "1",
+        "segment.bytes": _SEGMENT_BYTES,
         "unclean.leader.election.enable": "false",
     }
     return CheckedTopic(name, settings["transaction.state.log.num.partitions"], configs)

@@ -20,6 +20,8 @@ from kbroker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatR
 from kbroker.transactions.offsets_partition import offsets_partition
 from tests.handlers.classic_members import joined, sync
 from tests.handlers.committed_offsets import commit
+from tests.handlers.test_streams_group_heartbeat import heartbeat as join_streams_group
+from tests.handlers.test_streams_group_heartbeat import stateful
 from tests.transactions.broker_support import TransactionalClient
 
 from .reader import LATEST, OFFSETS, Reader, fetch, offset_at
@@ -232,6 +234,26 @@ def test_a_share_group_is_read(cluster):
         "ShareGroupTargetAssignmentMemberKey",
         "ShareGroupCurrentMemberAssignmentKey",
     }
+
+
+def test_a_streams_group_is_read(cluster):
+    cluster.create("in", partitions=2)
+    assert join_streams_group(cluster, topology=stateful()).error_code == 0
+    by_key = {type(read.key).__name__: read for read in Reader(cluster).read()}
+    assert by_key.keys() == {
+        "StreamsGroupMetadataKey",
+        "StreamsGroupTopologyKey",
+        "StreamsGroupMemberMetadataKey",
+        "StreamsGroupTargetAssignmentMetadataKey",
+        "StreamsGroupTargetAssignmentMemberKey",
+        "StreamsGroupCurrentMemberAssignmentKey",
+    }
+    (subtopology,) = by_key["StreamsGroupTopologyKey"].value.subtopologies
+    assert (subtopology.source_topics, subtopology.state_changelog_topics[0].name) == (
+        ["in"],
+        "app-store-changelog",
+    )
+    assert by_key["StreamsGroupMemberMetadataKey"].value.process_id == "p"
 
 
 # lives

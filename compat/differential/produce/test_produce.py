@@ -193,7 +193,7 @@ def test_topics_that_cannot_be_written(pair, topic, name):
 
 @pytest.mark.parametrize(("name", "key_type"), [("__consumer_offsets", 0), ("__transaction_state", 1)])
 def test_topics_that_only_the_broker_writes(pair, name, key_type):
-    """Kafka makes them when a coordinator is first asked for; kbroker has none and lets nobody in either."""
+    """They are there when a coordinator was first asked for."""
 
     def scenario(side):
         asked = {"Key": "any", "KeyType": key_type}

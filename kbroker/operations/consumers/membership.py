@@ -37,6 +37,7 @@ from kbroker.operations.group_offsets import Member
 from kbroker.pending import Pending
 from kbroker.requests.subscribing import check_subscription
 from kbroker.security.acls import AclOperation
+from kbroker.topics.names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kbroker.operations.consumers.settings import ConsumerSettings
@@ -166,7 +167,7 @@ class Membership:
                 owned=self._told_owned if tells_owned else None,
                 client_id=self._settings.client_id,
                 client_host=self._settings.client_host,
-                may_see=partial(resources.may_topic, AclOperation.DESCRIBE) if resources.restricted else None,
+                may_see=partial(_finds, resources),
             ),
             self._broker.clock(),
         )
@@ -265,3 +266,8 @@ class Membership:
             answer.then(left)
         else:
             left()
+
+
+def _finds(resources: Resources, topic: str) -> bool:
+    """Whether a pattern does: Kafka's clients leave out what is internal, too."""
+    return topic not in INTERNAL_TOPICS and resources.may_topic(AclOperation.DESCRIBE, topic)

@@ -319,6 +319,17 @@ def test_a_pattern_subscribes_to_topics_that_come_later(cluster: TimedCluster) -
     assert cluster.values(cluster.result(waiting, 20_000)) == [b"x"]
 
 
+def test_a_pattern_leaves_internal_topics_out(cluster: TimedCluster) -> None:
+    _ = cluster.broker.groups
+    assert cluster.broker.topics.get("__consumer_offsets") is not None
+    cluster.create("orders")
+    cluster.produce("orders", 0, b"x")
+    consumer = opened(cluster, topics=())
+    consumer.subscribe(cluster.resources(), pattern=".*")
+    assert b"x" in polled(cluster, consumer)
+    assert not [partition for partition in consumer.assignment if partition.topic.startswith("__")]
+
+
 def test_a_pattern_that_cannot_be_read_is_told_by_the_next_call(cluster: TimedCluster) -> None:
     consumer = opened(cluster, topics=())
     consumer.subscribe(cluster.resources(), pattern="(")

@@ -50,6 +50,15 @@ _UNHANDLED: Final = 2  # times the streams: calls whose client has gone, and tha
 _FIRST_WINDOW: Final = 65_535
 
 
+_CONFIGURATION: Final = H2Configuration(
+    client_side=False,
+    header_encoding=None,
+    # What we send is right: names are ours, and call.py lets no other bytes into values.
+    normalize_outbound_headers=False,
+    validate_outbound_headers=False,
+)
+
+
 class GrpcSpeaker:
     """One connection, from its accept on."""
 
@@ -59,7 +68,7 @@ class GrpcSpeaker:
         self._application = application
         settings = self.broker.settings
         self._max_streams: int = settings["kbroker.grpc.max.streams"]
-        self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._h2 = H2Connection(_CONFIGURATION)
         self._h2.local_settings = Settings(
             client=False,
             initial_values={

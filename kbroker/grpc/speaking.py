@@ -68,16 +68,17 @@ class GrpcSpeaker:
         self._application = application
         settings = self.broker.settings
         self._max_streams: int = settings["kbroker.grpc.max.streams"]
+        self._max_header_bytes: int = settings["kbroker.http.max.header.bytes"]
         self._h2 = H2Connection(_CONFIGURATION)
         self._h2.local_settings = Settings(
             client=False,
             initial_values={
                 SettingCodes.MAX_CONCURRENT_STREAMS: self._max_streams,
                 SettingCodes.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
-                SettingCodes.MAX_HEADER_LIST_SIZE: settings["kbroker.http.max.header.bytes"],
+                SettingCodes.MAX_HEADER_LIST_SIZE: self._max_header_bytes,
             },
         )
-        self._h2.decoder.max_header_list_size = settings["kbroker.http.max.header.bytes"]
+        self._h2.decoder.max_header_list_size = self._max_header_bytes
         self._patience = Patience(connection.last_active)
         self._calls: dict[int, Call] = {}
         self._serving: set[Call] = set()
@@ -226,7 +227,17 @@ class GrpcSpeaker:
             logger.exception("frames of %s could not be read", self.connection.peer_host)
             self._broken("its frames could not be read")
             return
-        self.connection.head_since = None
+        self._look_at_head()
+
+    def _look_at_head(self) -> None:
+        """h2 keeps a head in parts until it ends: longer, and larger, than we want it to."""
+        parts = getattr(self._h2.incoming_buffer, "_headers_buffer", ())
+        if not parts:
+            self.connection.head_since = None
+        elif sum(len(each.data) for each in parts) > self._max_header_bytes:
+            self.close(ErrorCodes.ENHANCE_YOUR_CALM, "the head of a call is too long")
+        elif self.connection.head_since is None:
+            self.connection.head_since = self.connection.last_active
 
     def _broken(self, reason: str) -> None:
         """h2 has its GOAWAY ready."""

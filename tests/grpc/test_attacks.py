@@ -138,6 +138,13 @@ def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
         raw.send_until_closed(ContinuationFrame(1, data=b"\x00" * 1000).serialize() * 20)
 
 
+def test_a_head_that_does_not_end_is_not_waited_for(server: ServerProcess) -> None:
+    with Http2Client(server.grpc) as raw:
+        raw.call("Consume", end=False)
+        raw.socket.sendall(HeadersFrame(3, data=b"\x00" * 10).serialize())
+        raw.closed_with()
+
+
 def test_a_small_head_that_makes_a_large_one_is_refused(server: ServerProcess) -> None:
     with Http2Client(server.grpc) as raw:
         large = [(f"x-{number}", "v" * 3000) for number in range(50)]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from h2 import events
 from h2.errors import ErrorCodes
@@ -95,8 +96,10 @@ def test_a_silent_client_with_calls_is_asked_and_closed_if_it_is_gone(
         control.do("advance_time", ms=61_000)
         raw.wait_for(events.PingReceived)
         raw.flush()  # the answer
-        control.do("advance_time", ms=30_000)
-        assert raw.status(raw.call("ListTopics", pb.ListTopicsRequest()))[0] == 0
+        for _ in range(2):
+            assert raw.status(raw.call("ListTopics", pb.ListTopicsRequest()))[0] == 0
+            control.do("advance_time", ms=30_000)
+        raw.happened.clear()
         control.do("advance_time", ms=61_000)
         raw.wait_for(events.PingReceived)
         control.do("advance_time", ms=21_000)
@@ -146,3 +149,27 @@ def test_a_thousand_idle_streams_take_little(server: ServerProcess, client: Grpc
                 if len(seen) == len(calls):
                     break
         raw.socket.close()
+
+
+def test_grpc_that_others_reach_and_that_knows_nobody_is_warned_of() -> None:
+    with ServerProcess(
+        *("--in-memory", "--http-port", "off", "--grpc-port", "0", "--set", "kbroker.grpc.host=0.0.0.0")
+    ) as server:
+        line = next(line for line in server.log().splitlines() if "anybody who reaches" in line)
+        assert "GRPC on 0.0.0.0:" in line
+        assert "PLAINTEXT on" not in line, "Kafka's listener is on this machine alone"
+
+
+def test_where_nobody_can_log_in_the_broker_says_why() -> None:
+    settings = ("listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=SCRAM-SHA-256")
+    given = [part for each in settings for part in ("--set", each)]
+    with (
+        ServerProcess(
+            "--in-memory", "--http-port", "off", "--grpc-port", "0", "--user", "ada:secret", *given
+        ) as server,
+        GrpcClient(server.grpc, user="ada:secret") as client,
+    ):
+        assert "nobody can log in by gRPC" in server.log()
+        with pytest.raises(grpc.RpcError) as refused:
+            client.ListTopics(pb.ListTopicsRequest())
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED

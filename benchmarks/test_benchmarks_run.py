@@ -27,6 +27,7 @@ TINY: dict[str, tuple[str, ...]] = {
     "benchmarks.wire_proxy": ("--scale", "0.01"),
     "benchmarks.acls": ("--scale", "0.01"),
     "benchmarks.share_states": ("--scale", "0.01"),
+    "benchmarks.grpc": ("--scale", "0.01"),
     "benchmarks.http": ("--rounds", "1", "--scale", "0.002"),
     "benchmarks.scrape": ("--scale", "0.01"),
 }

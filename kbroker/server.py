@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -211,6 +212,7 @@ class Server:
             loaded = self._running.worker.run(lambda: import_module(module))
             logins = self.requests.logins.get(name)
             speakers = after(loaded, lambda opening: opening.opened(self.broker, logins))
+            speakers.then(partial(_tell_failure, name))
             self._speakers[name] = speakers
         return speakers
 
@@ -345,6 +347,13 @@ def _cannot_listen(listener: Listener, error: OSError) -> str:
     if error.errno == 13:
         return f"cannot listen on {where}: ports below 1024 need privileges; choose another one with {flag}"
     return f"cannot listen on {where}: {error.strerror or error}"
+
+
+def _tell_failure(name: str, loaded: Pending[Speakers]) -> None:
+    try:
+        loaded.result()
+    except Exception:
+        logger.exception("what speaks %s cannot be loaded", name)
 
 
 def _check_grpc_is_installed() -> None:

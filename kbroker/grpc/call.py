@@ -187,6 +187,7 @@ class Call:
         """
         self._let_go(self._in_hand)
         self._in_hand = 0
+        deadline: float | None = None
         while not self._arrived:
             self._speaker.read_on(self)
             if self._half_closed:
@@ -198,7 +199,7 @@ class Call:
             if rests:
                 self.resting = self.method.client_streaming
             try:
-                await self._until_more_comes()
+                deadline = await self._until_more_comes(deadline)
             finally:
                 if rests:
                     self.resting = False
@@ -214,21 +215,24 @@ class Call:
             raise GrpcError(Status.INTERNAL, "The call has no message.")
         return message
 
-    async def _until_more_comes(self) -> None:
-        """What was begun, and the message of a call that has one, comes in time."""
+    async def _until_more_comes(self, deadline: float | None) -> float | None:
+        """What was begun, and the message of a call that has one, comes in time. Returns until when."""
         self._changed.clear()
         if self.method.client_streaming and not self._frames.begun:
             await self._changed.wait()
-            return
+            return None
         timeout_ms: int = self.broker.settings["kbroker.http.request.timeout.ms"]
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline):
                 await self._changed.wait()
         except TimeoutError:
             raise GrpcError(
                 Status.DEADLINE_EXCEEDED,
                 f"The message did not come within {timeout_ms} ms (kbroker.http.request.timeout.ms).",
             ) from None
+        return deadline
 
     async def _parsed(self, frame: Frame) -> Any:
         data = frame.data

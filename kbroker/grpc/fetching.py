@@ -41,14 +41,20 @@ async def fetch(call: Call, request: Any) -> Any:
     budget = call.broker.budget
     room = min(_TIMES * max_bytes, budget.limit // _LARGEST_PART)
     while True:
-        left_ms = deadline_ms - call.now_ms
+        left_ms = 0 if call.stopping else deadline_ms - call.now_ms
         wanted = ReadFrom(name, partition, offset, max_bytes)
         steps = _answer(call, wanted, max_records, committed=committed, last=left_ms <= 0)
         found = await call.in_turns(holding(budget, room, steps))
         if not isinstance(found, int):
             return found
         first, offset = ReadFrom(name, partition, found, 1), found
-        await settled(read_records(resources, first, max_records=1, max_wait_ms=left_ms, committed=committed))
+        call.resting = True
+        try:
+            await settled(
+                read_records(resources, first, max_records=1, max_wait_ms=left_ms, committed=committed)
+            )
+        finally:
+            call.resting = False
 
 
 def _answer(call: Call, wanted: ReadFrom, max_records: int, *, committed: bool, last: bool) -> Steps[Any]:

@@ -43,20 +43,22 @@ class Frames:
         received += data
         if len(received) < self._wanted:
             return []
-        found, at = [], 0
-        while len(received) - at >= PREFIX.size:
-            flag, length = PREFIX.unpack_from(received, at)
-            if flag > 1:
-                raise GrpcError(Status.INTERNAL, f"A message begins with flag {flag}, which is none.")
-            if length > self._max_bytes:
-                raise too_large(self._max_bytes)
-            end = at + PREFIX.size + length
-            if len(received) < end:
-                self._wanted = end - at
-                break
-            found.append(Frame(flag == 1, bytes(received[at + PREFIX.size : end])))
-            at = end
-            self._wanted = PREFIX.size
+        found: list[Frame] = []
+        at = 0
+        with memoryview(received) as view:
+            while len(view) - at >= PREFIX.size:
+                flag, length = PREFIX.unpack_from(view, at)
+                if flag > 1:
+                    raise GrpcError(Status.INTERNAL, f"A message begins with flag {flag}, which is none.")
+                if length > self._max_bytes:
+                    raise too_large(self._max_bytes)
+                end = at + PREFIX.size + length
+                if len(view) < end:
+                    self._wanted = end - at
+                    break
+                found.append(Frame(flag == 1, bytes(view[at + PREFIX.size : end])))
+                at = end
+                self._wanted = PREFIX.size
         del received[:at]
         return found
 

@@ -49,7 +49,7 @@ class Grpc:
             silent_ms = now_ms - connection.last_active
             since = connection.head_since
             if since is not None and now_ms - since > begin_ms:
-                connection.give_up("it did not begin to speak HTTP/2 in time")
+                connection.give_up("what it began to say did not come in time")
             elif speaker.pinged_ms is not None:
                 if now_ms - speaker.pinged_ms > _ANSWER_MS:
                     connection.give_up("it does not answer pings")

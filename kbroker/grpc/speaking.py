@@ -50,6 +50,15 @@ _UNHANDLED: Final = 2  # times the streams: calls whose client has gone, and tha
 _FIRST_WINDOW: Final = 65_535
 
 
+_CONFIGURATION: Final = H2Configuration(
+    client_side=False,
+    header_encoding=None,
+    # What we send is right: names are ours, and call.py lets no other bytes into values.
+    normalize_outbound_headers=False,
+    validate_outbound_headers=False,
+)
+
+
 class GrpcSpeaker:
     """One connection, from its accept on."""
 
@@ -59,16 +68,17 @@ class GrpcSpeaker:
         self._application = application
         settings = self.broker.settings
         self._max_streams: int = settings["kbroker.grpc.max.streams"]
-        self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._max_header_bytes: int = settings["kbroker.http.max.header.bytes"]
+        self._h2 = H2Connection(_CONFIGURATION)
         self._h2.local_settings = Settings(
             client=False,
             initial_values={
                 SettingCodes.MAX_CONCURRENT_STREAMS: self._max_streams,
                 SettingCodes.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
-                SettingCodes.MAX_HEADER_LIST_SIZE: settings["kbroker.http.max.header.bytes"],
+                SettingCodes.MAX_HEADER_LIST_SIZE: self._max_header_bytes,
             },
         )
-        self._h2.decoder.max_header_list_size = settings["kbroker.http.max.header.bytes"]
+        self._h2.decoder.max_header_list_size = self._max_header_bytes
         self._patience = Patience(connection.last_active)
         self._calls: dict[int, Call] = {}
         self._serving: set[Call] = set()
@@ -84,6 +94,7 @@ class GrpcSpeaker:
         self._owed: dict[int, int] = {}  # window of streams that was used and not given back
         self._owed_connection = 0
         self._withdraw: Callable[[], None] | None = None
+        self._giving = False
         self.pinged_ms: int | None = None
         """Since when it is waited for an answer to a ping."""
 
@@ -217,7 +228,17 @@ class GrpcSpeaker:
             logger.exception("frames of %s could not be read", self.connection.peer_host)
             self._broken("its frames could not be read")
             return
-        self.connection.head_since = None
+        self._look_at_head()
+
+    def _look_at_head(self) -> None:
+        """h2 keeps a head in parts until it ends: longer, and larger, than we want it to."""
+        parts = getattr(self._h2.incoming_buffer, "_headers_buffer", ())
+        if not parts:
+            self.connection.head_since = None
+        elif sum(len(each.data) for each in parts) > self._max_header_bytes:
+            self.close(ErrorCodes.ENHANCE_YOUR_CALM, "the head of a call is too long")
+        elif self.connection.head_since is None:
+            self.connection.head_since = self.connection.last_active
 
     def _broken(self, reason: str) -> None:
         """h2 has its GOAWAY ready."""
@@ -323,12 +344,22 @@ class GrpcSpeaker:
         self._give_window(call)
 
     def _give_window(self, call: Call) -> None:
-        owed = self._owed.get(call.stream_id, 0)
-        if owed < _STREAM_WINDOW // 4 or call.has_unread or call.over or call.half_closed or self._over:
+        owed = self._owed_to(call)
+        if not owed:
             return
         if self.broker.budget.tight:
             self._wait_for_room()
-            return
+        else:
+            self._give(call, owed)
+
+    def _owed_to(self, call: Call) -> int:
+        """How much window its stream may get back; 0: not enough, or not yet."""
+        owed = self._owed.get(call.stream_id, 0)
+        if owed < _STREAM_WINDOW // 4 or call.has_unread or call.over or call.half_closed or self._over:
+            return 0
+        return owed
+
+    def _give(self, call: Call, owed: int) -> None:
         self._owed[call.stream_id] = 0
         self._increment(owed, call.stream_id)
 
@@ -350,24 +381,38 @@ class GrpcSpeaker:
         self._flush_soon()
 
     def _wait_for_room(self) -> None:
-        """Nobody is given window while the budget is tight: who has it goes first."""
-        if self._withdraw is not None:
+        """While the budget is tight window is given a little at a time, and none that it has no room for."""
+        if self._withdraw is not None or self._giving:
             return
         budget = self.broker.budget
 
         def granted() -> None:
             self._withdraw = None
+            self._giving = True
             budget.give_back(_STREAM_WINDOW)
-            asyncio.get_running_loop().call_soon(self._give_all)
+            asyncio.get_running_loop().call_soon(self._give_some)
 
-        self._withdraw = budget.reserve(_STREAM_WINDOW, granted)
+        withdraw = budget.reserve(_STREAM_WINDOW, granted)
+        if withdraw is not None:
+            self._withdraw = withdraw
 
-    def _give_all(self) -> None:
+    def _give_some(self) -> None:
+        """The oldest calls first, so that one of them gets to its end."""
+        self._giving = False
         if self._over:
             return
-        self._give_window_to_connection()
+        owed, self._owed_connection = self._owed_connection, 0
+        if owed:
+            self._increment(owed, None)
+        left = _STREAM_WINDOW
         for call in list(self._calls.values()):
-            self._give_window(call)
+            owed = self._owed_to(call)
+            if owed and left <= 0:
+                self._wait_for_room()
+                return
+            if owed:
+                self._give(call, owed)
+                left -= owed
 
     def _window_opened(self, stream_id: int | None) -> None:
         if stream_id:

@@ -174,3 +174,49 @@ def test_a_listener_of_http_alone_may_ask_for_logins():
         Settings.load(flags=flags)
     users = {"kbroker.users": "a:b", "listener.name.http.sasl.enabled.mechanisms": "PLAIN"}
     assert Settings.load(flags=flags | users).http_listener("0").uses_sasl
+
+
+# gRPC's
+
+
+def grpc_of(**settings: str) -> Listener | None:
+    flags = {name.replace("_", "."): text for name, text in settings.items()}
+    return Settings.load(flags={"kbroker.grpc.port": "9094"} | flags).grpc_listener()
+
+
+def test_grpc_has_a_listener_only_if_its_port_is_set():
+    assert Settings.load().grpc_listener() is None
+    assert grpc_of(kbroker_grpc_port="off") is None
+    assert grpc_of() == Listener("GRPC", "127.0.0.1", 9094, "grpc", "PLAINTEXT")
+    assert (
+        Listener("GRPC", "127.0.0.1", 0, "grpc", "PLAINTEXT")
+        in Settings.load(flags={"kbroker.grpc.port": "0"}).all_listeners
+    )
+
+
+def test_grpc_takes_after_the_listener_that_is_named():
+    assert grpc_of(**TWO, kbroker_grpc_listener="OUTSIDE") == Listener(
+        "GRPC", "10.0.0.5", 9094, "grpc", "SASL_SSL"
+    )
+    own = {**TWO, "listener_security_protocol_map": "INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL,GRPC:SSL"}
+    assert grpc_of(**own, kbroker_grpc_host="::1") == Listener("GRPC", "::1", 9094, "grpc", "SSL")
+    with pytest.raises(SettingError, match=r"kbroker\.grpc\.listener: there is no listener named NOWHERE"):
+        grpc_of(**TWO, kbroker_grpc_listener="NOWHERE")
+
+
+def test_settings_for_grpc_alone_come_first():
+    name = "connections.max.reauth.ms"
+    flags = {key.replace("_", "."): text for key, text in TWO.items()} | {
+        "kbroker.grpc.port": "9094",
+        "kbroker.grpc.listener": "OUTSIDE",
+        f"listener.name.outside.{name}": "3",
+    }
+    assert Settings.load(flags=flags).of_listener("GRPC", name, "PLAIN") == 3
+    flags[f"listener.name.grpc.{name}"] = "4"
+    assert Settings.load(flags=flags).of_listener("GRPC", name, "PLAIN") == 4
+
+
+def test_no_listener_for_kafkas_protocol_has_the_name_of_grpc():
+    protocols = {"listener.security.protocol.map": "GRPC:PLAINTEXT"}
+    with pytest.raises(SettingError, match="GRPC is the listener of kbroker's gRPC API"):
+        Settings.load(flags={"listeners": "grpc://:9092"} | protocols)

@@ -7,11 +7,13 @@ import socket
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from h2 import events
 from h2.errors import ErrorCodes
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 from hyperframe.frame import (
     ContinuationFrame,
@@ -136,6 +138,13 @@ def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
     with Http2Client(server.grpc) as raw:
         raw.socket.sendall(HeadersFrame(1, data=b"\x00" * 10).serialize())
         raw.send_until_closed(ContinuationFrame(1, data=b"\x00" * 1000).serialize() * 20)
+
+
+def test_a_head_that_does_not_end_is_not_waited_for(server: ServerProcess) -> None:
+    with Http2Client(server.grpc) as raw:
+        raw.call("Consume", end=False)
+        raw.socket.sendall(HeadersFrame(3, data=b"\x00" * 10).serialize())
+        raw.closed_with()
 
 
 def test_a_small_head_that_makes_a_large_one_is_refused(server: ServerProcess) -> None:
@@ -277,3 +286,72 @@ def test_what_is_sent_behind_the_end_of_a_call_is_dropped(server: ServerProcess)
         assert raw.status(stream_id)[0] == 3
         raw.socket.sendall(DataFrame(stream_id, data=framed(b"late")).serialize())
         assert raw.status(raw.call("ListTopics", pb.ListTopicsRequest()))[0] == 0
+
+
+def test_messages_that_never_end_stay_within_the_budget() -> None:
+    """200 MB are on their way, and the broker takes no more than it may hold."""
+    settings = ("queued.max.request.bytes=33554432", "kbroker.http.request.timeout.ms=4000")
+    given = [part for each in settings for part in ("--set", each)]
+    with _alone(*given) as server, GrpcClient(server.grpc) as client:
+        client.create("t")
+        before = server.memory_bytes()
+        raws = [Http2Client(server.grpc) for _ in range(4)]
+        largest = 0
+        for raw in raws:
+            raw.wait_for(events.SettingsAcknowledged)
+            raw.socket.setblocking(False)
+            for _ in range(50):
+                stream_id = raw.call("Produce", end=False)
+                raw.h2.send_data(stream_id, PREFIX.pack(0, 4_000_000))
+        began = time.monotonic()
+        while time.monotonic() - began < 6:
+            for raw in raws:
+                _send_what_is_taken(raw)
+            largest = max(largest, server.memory_bytes() - before)
+        assert largest < 80_000_000
+        for raw in raws:
+            raw.socket.close()
+        assert client.publish("t", b"v")[0].offset == 0
+
+
+def _alone(*arguments: str) -> ServerProcess:
+    return ServerProcess("--in-memory", "--http-port", "off", "--grpc-port", "0", *arguments)
+
+
+def _send_what_is_taken(raw: Http2Client) -> None:
+    """As much as the windows of its calls allow, without waiting."""
+    with suppress(BlockingIOError):
+        raw.happened += raw.h2.receive_data(raw.socket.recv(1 << 20))
+    for stream_id in range(1, 101, 2):
+        try:
+            while (window := raw.h2.local_flow_control_window(stream_id)) > 0:
+                raw.h2.send_data(stream_id, bytes(min(window, 16_384)))
+        except ProtocolError:  # this call has ended
+            continue
+    data = raw.h2.data_to_send()
+    sent = 0
+    while sent < len(data):
+        try:
+            sent += raw.socket.send(data[sent:])
+        except BlockingIOError:
+            time.sleep(0.01)
+
+
+def test_many_readers_that_take_nothing_hold_a_batch_each() -> None:
+    with _alone() as server, GrpcClient(server.grpc) as client:
+        client.create("t")
+        for _ in range(20):
+            client.publish("t", *[bytes(1000)] * 1000)
+        before = server.memory_bytes()
+        raws = []
+        start = pb.Start(position=pb.POSITION_EARLIEST)
+        subscribe = pb.ConsumeRequest(subscribe=pb.Subscribe(topics=["t"], start=start))
+        for _ in range(2):
+            raw = Http2Client(server.grpc)
+            calls = [raw.call("Consume", subscribe, end=False) for _ in range(100)]
+            raws.append(raw)
+            raw.wait_for(events.DataReceived, lambda event, last=calls[-1]: event.stream_id == last)
+        assert server.memory_bytes() - before < 100_000_000
+        assert client.publish("t", b"v")[0].offset == 20_000
+        for raw in raws:
+            raw.socket.close()

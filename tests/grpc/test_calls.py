@@ -151,6 +151,22 @@ def test_asyncio_clients_are_served_too(server: ServerProcess) -> None:
     assert asyncio.run(talk()) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+def test_a_stop_does_not_wait_for_who_waits() -> None:
+    with (
+        ServerProcess("--in-memory", "--http-port", "off", "--grpc-port", "0") as server,
+        GrpcClient(server.grpc) as client,
+    ):
+        client.create("t")
+        waiting = client.Fetch.func.future(pb.FetchRequest(topic="t", max_wait_ms=60_000))
+        with client.consume("t", group="g") as stream:
+            stream.next("assigned")
+            began = time.monotonic()
+            assert server.stop() == 0
+            assert time.monotonic() - began < 8, "after 10 seconds connections are closed"
+        assert waiting.code() is grpc.StatusCode.UNAVAILABLE
+        assert "stops" in waiting.details()
+
+
 def test_a_stop_lets_calls_end_and_loses_nothing() -> None:
     with ServerProcess("--in-memory", "--http-port", "off", "--grpc-port", "0") as server:
         with GrpcClient(server.grpc) as client:

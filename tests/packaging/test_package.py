@@ -91,6 +91,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
         "storage/partition/log.py",
         "py.typed",
         "testing/plugin.py",
+        "grpc/kbroker.proto",
         "docs/configuration.md",
         "docs/pipeline.md",
         "docs/quickstart.md",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES: Final = 32 * 1024
 """What is parsed without a pause."""
 _WINDOW_BYTES: Final = 8 * 1024
+LONG_TEXT: Final = _WINDOW_BYTES
+"""The length of a text from which on it takes long."""
 _ONE_BY_ONE: Final = 200  # members, before many are tried again in the same window
 _DEEPEST: Final = 200  # long lists and objects within each other
 _COUNTED_AT_ONCE: Final = 256 * 1024
@@ -50,7 +52,7 @@ class LongDict(dict[str, Any]):
 def is_long(value: Any) -> bool:
     """Whether it takes long to do something with all of it."""
     kind = type(value)
-    return kind is LongList or kind is LongDict or (kind is str and len(value) > _WINDOW_BYTES)
+    return kind is LongList or kind is LongDict or (kind is str and len(value) > LONG_TEXT)
 
 
 def size_when_parsed(body: bytes) -> Steps[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -161,3 +162,26 @@ def test_a_document_that_would_take_more_than_half_of_the_budget_is_refused(serv
         assert answer.status == 413
         assert "queued.max.request.bytes" in answer.json["detail"]
         assert http.post("/topics/t/messages", {"value": 1}).status == 200
+
+
+def test_nothing_is_held_for_who_vanishes_while_waiting_for_room() -> None:
+    limits = ("queued.max.request.bytes=1048576", "kbroker.http.max.throttle.ms=60000")
+    arguments = ("--in-memory", "--http-port", "0", *(f"--set={each}" for each in limits))
+    with ServerProcess(*arguments) as server:
+        with HttpClient(server.url) as http:
+            assert http.post("/topics", {"name": "t"}).status == 201
+        for number in range(30):
+            with ExitStack() as stack:
+                waiting = [stack.enter_context(connect(server)) for _ in range(5)]
+                for stream in waiting:
+                    send_what_is_taken(stream, post(900_000) + b"[" * 600_000)
+                assert serves_others(server)
+                for stream in waiting:
+                    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", number % 2, 0))
+        with ExitStack() as stack:  # there is room for two that are not the oldest, as at the beginning
+            oldest, *others = [stack.enter_context(connect(server)) for _ in range(3)]
+            for stream in (oldest, *others):
+                stream.sendall(post(100_000) + b"[" * 90_000)
+            for stream in others:
+                stream.sendall(b"[" * 10_000)
+                assert stream.recv(65536)[9:12] == b"413", "what it would become is too much, but it came"

@@ -70,6 +70,8 @@ def batches(
         part = encode_record(record, record[0] - base_timestamp, index - first)
         size += len(part)
         if size > max_bytes and split and parts:
+            if codec == NONE:
+                _check_size(size - len(part), index - first, max_bytes)
             made.append((yield from _assembled(worker, parts, records[first:index], codec, producer)))
             producer = _after(producer, index - first)
             first, base_timestamp, parts = index, record[0], []
@@ -78,16 +80,22 @@ def batches(
         parts.append(part)
         if not (index + 1) % _TURN:
             yield None
+    if codec == NONE:
+        _check_size(size, len(parts), max_bytes)  # before it is put together
     made.append(
         (yield from _assembled(worker, parts, records[first:] if first else records, codec, producer))
     )
     for batch in made:
-        if len(batch.data) > max_bytes:
-            what = "one record makes" if len(batch.records) == 1 else f"{len(batch.records)} records make"
-            raise RecordTooLarge(
-                f"{what} a batch of {len(batch.data)} bytes, the topic takes {max_bytes} (max.message.bytes)"
-            )
+        _check_size(len(batch.data), len(batch.records), max_bytes)
     return made
+
+
+def _check_size(size: int, count: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        what = "one record makes" if count == 1 else f"{count} records make"
+        raise RecordTooLarge(
+            f"{what} a batch of {size} bytes, the topic takes {max_bytes} (max.message.bytes)"
+        )
 
 
 def _assembled(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kbroker.storage.worker import Worker
 
 _TURN: Final = 200  # records encoded between two pauses
+_FEW: Final = 16  # records, each of which may be large
 _COMPRESSED_AT_ONCE: Final = 32 * 1024  # bytes that the loop compresses itself
 
 
@@ -62,6 +63,13 @@ def batches(
 
     ``split``: a new batch begins where the one before it would get too large, before compression.
     """
+    if codec == NONE and len(records) <= _FEW:
+        for record in records:
+            if record.value is not None and len(record.value) > max_bytes:  # before it is copied
+                raise RecordTooLarge(
+                    f"one record has a value of {len(record.value)} bytes, the topic takes {max_bytes} "
+                    "(max.message.bytes)"
+                )
     made: list[Batch] = []
     parts: list[bytes] = []
     first, size = 0, BATCH_OVERHEAD

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kbroker.http.request import HttpRequest
 
 Granted = Callable[[], None]
-Withdraw = Callable[[], object]
+Withdraw = Callable[[], None]
 
 _PART_BYTES: Final = UNREAD_BYTES
 _RETRY_AFTER_SECONDS: Final = 1
@@ -103,19 +103,22 @@ async def _room(request: HttpRequest) -> int:
 
 
 async def _granted(request: HttpRequest, size: int, reserve: Callable[[Granted], Withdraw | None]) -> None:
-    granted: Pending[None] = Pending()
-    withdraw = reserve(lambda: granted.resolve(None))
+    begun: Pending[None] = Pending()
+    withdraw = reserve(lambda: begun.resolve(None))
     if withdraw is None:
         return
+    granted: Pending[None] = Pending(withdraw)
+    begun.then(granted.follow)
     longest_ms: int = request.broker.settings["kbroker.http.max.throttle.ms"]
-    await in_a_task()
     try:
+        await in_a_task()
         async with asyncio.timeout(longest_ms / 1000):
             await unless_closed(request, settled(granted))
     except BaseException as error:
         if granted.succeeded:
             request.broker.budget.give_back(size)
-        withdraw()
+        else:
+            granted.abandon()
         if isinstance(error, TimeoutError):
             raise no_room(longest_ms) from None
         raise

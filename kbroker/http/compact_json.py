@@ -59,6 +59,13 @@ def compact_in_steps(document: Any) -> Steps[bytes]:
     return bytes(written)
 
 
+def strictly_compact_in_steps(document: Any) -> Steps[bytes]:
+    """The same. ValueError: also if UTF-8 cannot say it."""
+    written = bytearray()
+    yield from _write(document, written, _parts)
+    return bytes(written)
+
+
 def _write(document: Any, written: bytearray, write: Callable[[Any, int], Iterable[str]]) -> Steps[None]:
     if type(document) is LongList:
         yield from _write_members(document, written, write)

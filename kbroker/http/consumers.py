@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kbroker.http.answers import encoded, json_answer, no_content
+from kbroker.http.answers import json_answer, no_content
 from kbroker.http.endpoint import (
     INTEGER,
     JSON,
@@ -36,11 +36,12 @@ from kbroker.http.groups import (
     shown_offsets,
     shown_partitions,
 )
-from kbroker.http.json_records import Encoding, json_of
+from kbroker.http.json_records import Encoding
 from kbroker.http.members import Members
 from kbroker.http.pieces import answer_of, held_bytes, written
 from kbroker.http.problems import Problem
 from kbroker.http.record_parameters import encodings, limit
+from kbroker.http.shown_records import shown
 from kbroker.http.turns import in_turns
 from kbroker.http.waiting import unless_gone
 from kbroker.network.awaiting import settled
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from kbroker.http.answers import Response
     from kbroker.http.request import HttpRequest
     from kbroker.operations.consumers.consumer import ConsumedRecord, Consumer
+    from kbroker.requests.long_requests import Steps
 
 MAX_WAIT_MS = 60_000
 _USUAL_RECORDS = 500
@@ -185,9 +187,9 @@ async def poll(request: HttpRequest) -> Response:
     return answer_of([b'{"records":[', *pieces, b"]}"], JSON)
 
 
-def _record(how: tuple[Encoding, Encoding], consumed: ConsumedRecord) -> bytes:
+def _record(how: tuple[Encoding, Encoding], consumed: ConsumedRecord) -> bytes | Steps[bytes]:
     topic, partition, record = consumed
-    return encoded({"topic": topic, "partition": partition, **json_of(record, *how)})
+    return shown(record, how, {"topic": topic, "partition": partition})
 
 
 async def commit(request: HttpRequest) -> Response:

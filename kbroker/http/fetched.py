@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kbroker.http.answers import Response, bytes_answer, encoded
 from kbroker.http.endpoint import JSON
-from kbroker.http.json_records import json_of
 from kbroker.http.pieces import answer_of, written
+from kbroker.http.shown_records import shown
 from kbroker.operations.reading import ReadFrom
 from kbroker.operations.records import read_records
 from kbroker.pending import Pending, wait
 from kbroker.requests.long_requests import holding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kbroker.http.json_records import Encoding
     from kbroker.http.request import HttpRequest
     from kbroker.operations.records import RecordsRead
@@ -77,11 +79,12 @@ def _answer_now(request: HttpRequest, wanted: Wanted, offset: int, *, last: bool
         return read.next_offset
     if wanted.media_type == BYTES:
         return _value(request, read)
+    write: Callable[[Record], bytes | Steps[bytes]]
     if wanted.media_type == LENGTH_PREFIXED:
         write = _prefixed
     else:
-        write = partial(_json, wanted.encodings, b"\n" if wanted.media_type == NDJSON else b"")
-    between = b"," if wanted.media_type == JSON else b""
+        write = partial(shown, encodings=wanted.encodings)
+    between = b"," if wanted.media_type == JSON else b"\n" if wanted.media_type == NDJSON else b""
     pieces, count = yield from written(request, read.records, write, between, may_end_early=True)
     next_offset = read.next_offset if count == len(read.records) else read.records[count].offset
     if wanted.media_type == JSON:
@@ -96,15 +99,13 @@ def _answer_now(request: HttpRequest, wanted: Wanted, offset: int, *, last: bool
             }
         )
         pieces = [head[:-1] + b',"records":[', *pieces, b"]}"]
+    elif wanted.media_type == NDJSON and count:
+        pieces.append(b"\n")
     return answer_of(pieces, wanted.media_type, _headers(read, next_offset))
 
 
 def _headers(read: RecordsRead, next_offset: int) -> dict[str, str]:
     return {"x-next-offset": str(next_offset), "x-high-watermark": str(read.high_watermark)}
-
-
-def _json(encodings: tuple[Encoding, Encoding], end: bytes, record: Record) -> bytes:
-    return encoded(json_of(record, *encodings)) + end
 
 
 def _prefixed(record: Record) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbroker.http.endpoint import STRING, Parameter, Schema
-from kbroker.http.json_documents import LongDict, is_long
+from kbroker.http.json_documents import LONG_TEXT, LongDict
 from kbroker.http.json_records import BadRecord, long_bytes, long_record_of, record_of, value_of
 from kbroker.http.members import Members
 from kbroker.http.problems import Problem
@@ -86,7 +86,7 @@ def parsed_records(
     try:
         for each in given:
             if values and isinstance(each, str):
-                if is_long(each):
+                if len(each) > LONG_TEXT:
                     value = yield from long_bytes("valueBase64", each)
                     records.append(NewRecord(Record(now_ms, None, value), None))
                 else:

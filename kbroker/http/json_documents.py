@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 import re
 from codecs import utf_8_decode
+from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES: Final = 32 * 1024
 """What is parsed without a pause."""
 _WINDOW_BYTES: Final = 8 * 1024
+LONG_TEXT: Final = _WINDOW_BYTES
+"""The length of a text from which on it takes long."""
 _ONE_BY_ONE: Final = 200  # members, before many are tried again in the same window
 _DEEPEST: Final = 200  # long lists and objects within each other
 _COUNTED_AT_ONCE: Final = 256 * 1024
@@ -32,7 +36,10 @@ _PIECE: Final = re.compile(  # of a text: whole characters, and pairs of surroga
     r"|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+",
     re.DOTALL,
 )
-_parse: Final = json.JSONDecoder().raw_decode
+_LOOKED_AT: Final = 64  # members, between two pauses
+
+Parse = Callable[[str, int], tuple[Any, int]]
+_parse: Final[Parse] = json.JSONDecoder().raw_decode
 
 
 class LongList(list[Any]):
@@ -50,7 +57,7 @@ class LongDict(dict[str, Any]):
 def is_long(value: Any) -> bool:
     """Whether it takes long to do something with all of it."""
     kind = type(value)
-    return kind is LongList or kind is LongDict or (kind is str and len(value) > _WINDOW_BYTES)
+    return kind is LongList or kind is LongDict or (kind is str and len(value) > LONG_TEXT)
 
 
 def size_when_parsed(body: bytes) -> Steps[int]:
@@ -69,8 +76,60 @@ def parsed(body: bytes) -> Steps[Any]:
     return _Reader(body).document()
 
 
+def parsed_strictly(body: bytes, deepest: int) -> Steps[Any]:
+    """The same. ValueError: also if it cannot be written again as JSON, is null, or is nested more deeply."""
+    document = yield from _Reader(body, _parse_strictly).document()
+    if document is None or not (yield from _is_shallow(document, deepest)):
+        raise ValueError("it is not shown as JSON")
+    return document
+
+
+def _is_shallow(document: Any, deepest: int) -> Steps[bool]:
+    if type(document) is not LongList and type(document) is not LongDict:
+        return not is_deep(document, deepest)
+    members: Iterable[Any] = document.values() if isinstance(document, dict) else document
+    for index, each in enumerate(members):
+        if isinstance(each, list | dict):
+            if not (yield from _is_shallow(each, deepest - 1)):
+                return False
+            yield None
+        elif not index % _LOOKED_AT:
+            yield None
+    return deepest > 0
+
+
+def is_deep(document: Any, deepest: int) -> bool:
+    """Whether it has more lists and objects within each other."""
+    level = [document]
+    for _ in range(max(deepest, 0)):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is beyond what can be written again")
+    return number
+
+
+def no_constant(text: str) -> Any:
+    raise ValueError(f"JSON has no {text}")
+
+
+_parse_strictly: Final = json.JSONDecoder(parse_float=finite, parse_constant=no_constant).raw_decode
+
+
 class _Reader:
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, parse: Parse = _parse) -> None:
+        self._parse = parse
         self._body = body
         self._begin = 0  # of the window, in the body
         self._text = ""  # in the window
@@ -145,7 +204,7 @@ class _Reader:
         brackets = "[]" if type(outer) is LongList else "{}"
         text = brackets[0] + self._text[self._at : comma] + brackets[1]
         try:
-            some, end = _parse(text)
+            some, end = self._parse(text, 0)
         except (ValueError, RecursionError):
             return False
         if not some or end < len(text):  # nothing is before the comma, or it is not theirs
@@ -164,7 +223,7 @@ class _Reader:
             if nests and self._begin + self._at < self._open_before:
                 return _TOO_LONG
             try:
-                value, end = _parse(self._text, self._at)
+                value, end = self._parse(self._text, self._at)
             except ValueError as error:
                 if self._complete or (self._at == 0 and not nests and sign != '"'):
                     raise self._located(error) from None
@@ -204,7 +263,7 @@ class _Reader:
 
     def _piece(self, text: str) -> tuple[str, int]:
         try:
-            return _parse(f'"{text}')
+            return self._parse(f'"{text}', 0)
         except ValueError as error:
             raise self._located(error) from None
 

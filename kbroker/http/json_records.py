@@ -30,11 +30,10 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable
 from enum import StrEnum
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from kbroker.http.compact_json import compact, compact_bytes, compact_in_steps
-from kbroker.http.json_documents import LongDict, LongList, is_long
+from kbroker.http.json_documents import LongDict, LongList, finite, is_deep, is_long, no_constant
 from kbroker.operations.publishing import NewRecord
 from kbroker.protocol.records import Headers, Record
 
@@ -367,7 +366,7 @@ def parsed(text: str) -> Any:
     """The document, if it is JSON that can be written again; None: it is not, or it is null."""
     try:
         document = _parse(text)
-        if (text.count("[") + text.count("{") > _DEEPEST and _is_deep(document)) or (
+        if (text.count("[") + text.count("{") > _DEEPEST and is_deep(document, _DEEPEST)) or (
             "\\u" in text and not _is_unicode(document)
         ):
             return None
@@ -376,32 +375,7 @@ def parsed(text: str) -> Any:
     return document
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text} is beyond what can be written again")
-    return number
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"JSON has no {text}")
-
-
-_parse: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).decode
-
-
-def _is_deep(document: Any) -> bool:
-    level = [document]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True
+_parse: Final = json.JSONDecoder(parse_float=finite, parse_constant=no_constant).decode
 
 
 def _is_unicode(document: Any) -> bool:

@@ -28,7 +28,7 @@ _RECORD_BYTES: Final = 300  # of Python's objects
 def written(
     request: HttpRequest,
     items: Iterable[T],
-    write: Callable[[T], bytes],
+    write: Callable[[T], bytes | Steps[bytes]],
     between: bytes = b",",
     *,
     may_end_early: bool = False,
@@ -42,6 +42,8 @@ def written(
         if may_end_early and count and budget.used > budget.limit:
             break
         part = write(item)
+        if not isinstance(part, bytes):
+            part = yield from part
         parts += (between, part) if count else (part,)
         size += len(part)
         count += 1

@@ -141,7 +141,7 @@ def problem_of(error: BaseException) -> Problem:
 
 def problem_of_code(code: ErrorCode, message: str | None = None, **more: Any) -> Problem:
     detail = _sentence(message or code.message)
-    if code in _ADVICE:
+    if code in _ADVICE and not detail.endswith("was deleted."):
         detail = f"{detail} {_ADVICE[code]}"
     if code.retriable and code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         detail = f"{detail.rstrip('.')}. The same request may succeed if it is sent again."

@@ -67,7 +67,7 @@ def _in_one_batch(
     )
     appended = yield from append(broker, log, batch.data, now_ms, expected_offset)
     appended = yield from durable(appended)
-    return told([(place, 0, batch, appended)], len(place.records))
+    return (yield from told([(place, 0, batch, appended)], len(place.records)))
 
 
 def _in_transaction(

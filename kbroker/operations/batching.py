@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kbroker.storage.worker import Worker
 
 _TURN: Final = 200  # records encoded between two pauses
+_FEW: Final = 16  # records, each of which may be large
 _COMPRESSED_AT_ONCE: Final = 32 * 1024  # bytes that the loop compresses itself
 
 
@@ -62,6 +63,13 @@ def batches(
 
     ``split``: a new batch begins where the one before it would get too large, before compression.
     """
+    if codec == NONE and len(records) <= _FEW:
+        for record in records:
+            if record.value is not None and len(record.value) > max_bytes:  # before it is copied
+                raise RecordTooLarge(
+                    f"one record has a value of {len(record.value)} bytes, the topic takes {max_bytes} "
+                    "(max.message.bytes)"
+                )
     made: list[Batch] = []
     parts: list[bytes] = []
     first, size = 0, BATCH_OVERHEAD
@@ -70,6 +78,8 @@ def batches(
         part = encode_record(record, record[0] - base_timestamp, index - first)
         size += len(part)
         if size > max_bytes and split and parts:
+            if codec == NONE:
+                _check_size(size - len(part), index - first, max_bytes)
             made.append((yield from _assembled(worker, parts, records[first:index], codec, producer)))
             producer = _after(producer, index - first)
             first, base_timestamp, parts = index, record[0], []
@@ -78,16 +88,22 @@ def batches(
         parts.append(part)
         if not (index + 1) % _TURN:
             yield None
+    if codec == NONE:
+        _check_size(size, len(parts), max_bytes)  # before it is put together
     made.append(
         (yield from _assembled(worker, parts, records[first:] if first else records, codec, producer))
     )
     for batch in made:
-        if len(batch.data) > max_bytes:
-            what = "one record makes" if len(batch.records) == 1 else f"{len(batch.records)} records make"
-            raise RecordTooLarge(
-                f"{what} a batch of {len(batch.data)} bytes, the topic takes {max_bytes} (max.message.bytes)"
-            )
+        _check_size(len(batch.data), len(batch.records), max_bytes)
     return made
+
+
+def _check_size(size: int, count: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        what = "one record makes" if count == 1 else f"{count} records make"
+        raise RecordTooLarge(
+            f"{what} a batch of {size} bytes, the topic takes {max_bytes} (max.message.bytes)"
+        )
 
 
 def _assembled(

@@ -110,7 +110,7 @@ def publish(
                 for batch in made:
                     appended = yield from append(broker, log, batch.data, now_ms, expected_offset)
                     if appended.durable is None or acks == 0:
-                        _tell(outcomes, place, done, batch, appended)
+                        yield from _tell(outcomes, place, done, batch, appended)
                     else:
                         waiting.append((place, done, batch, appended))
                     done += len(batch.records)
@@ -125,7 +125,7 @@ def publish(
         except Exception as error:
             _refuse(outcomes, place, done, done + len(batch.records), error)
         else:
-            _tell(outcomes, place, done, batch, appended)
+            yield from _tell(outcomes, place, done, batch, appended)
     return outcomes
 
 
@@ -199,13 +199,18 @@ def durable(appended: Appended) -> Steps[Appended]:
     return appended if assigned is None else appended._replace(**assigned._asdict())
 
 
-def _tell(outcomes: list[Outcome], place: Place, first: int, batch: Batch, appended: Appended) -> None:
+def _tell(outcomes: list[Outcome], place: Place, first: int, batch: Batch, appended: Appended) -> Steps[None]:
     """The records of a batch are published; the first of them is ``first`` of those of its place."""
     partition, offset, append_time = place.partition, appended.base_offset, appended.log_append_time_ms
-    for index, record in zip(place.indexes[first : first + len(batch.records)], batch.records, strict=True):
-        outcomes[index] = Published(partition, offset, record[0] if append_time < 0 else append_time)
-        if offset >= 0:
-            offset += 1
+    for begin in range(0, len(batch.records), _TURN):
+        if begin:
+            yield None
+        some = batch.records[begin : begin + _TURN]
+        indexes = place.indexes[first + begin : first + begin + len(some)]
+        for index, record in zip(indexes, some, strict=True):
+            outcomes[index] = Published(partition, offset, record[0] if append_time < 0 else append_time)
+            if offset >= 0:
+                offset += 1
 
 
 def _refuse(outcomes: list[Outcome], place: Place, first: int, end: int, error: Exception) -> None:

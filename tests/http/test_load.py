@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import struct
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -130,5 +132,56 @@ def test_who_waits_too_long_for_room_is_told_to_come_again() -> None:
             assert b"\r\nretry-after: 1\r\n" in answer
         assert serves_others(server), "what is small needs no room"
         oldest.sendall(b"[" * 450_000)
-        assert oldest.recv(65536)[9:12] == b"400"
+        assert oldest.recv(65536)[9:12] == b"413", "it has come whole"
         eventually(lambda: serves_others(server))
+
+
+def test_documents_that_unfold_are_parsed_one_after_the_other(server: ServerProcess) -> None:
+    """Each takes a quarter of the budget in memory, and all of them twenty times what there is."""
+    document = b'{"value":[' + b"[]," * 70_000 + b"0]}"
+
+    def publish(_: int) -> int:
+        with HttpClient(server.url) as http:
+            answer = http.ask("POST", "/topics/t/messages", document)
+            assert answer.status == 200 or (answer.status == 503 and answer.headers["Retry-After"] == "1")
+            return answer.status
+
+    before = server.memory_bytes()
+    with ThreadPoolExecutor(40) as threads:
+        published = threads.map(publish, range(80))
+        for _ in range(50):
+            assert serves_others(server)
+            assert server.memory_bytes() - before < BUDGET + SLACK
+        assert 200 in published
+    assert server.memory_bytes() - before < BUDGET + SLACK
+
+
+def test_a_document_that_would_take_more_than_half_of_the_budget_is_refused(server: ServerProcess) -> None:
+    with HttpClient(server.url) as http:
+        answer = http.ask("POST", "/topics/t/messages", b'{"value":[' + b"[]," * 200_000 + b"0]}")
+        assert answer.status == 413
+        assert "queued.max.request.bytes" in answer.json["detail"]
+        assert http.post("/topics/t/messages", {"value": 1}).status == 200
+
+
+def test_nothing_is_held_for_who_vanishes_while_waiting_for_room() -> None:
+    limits = ("queued.max.request.bytes=1048576", "kbroker.http.max.throttle.ms=60000")
+    arguments = ("--in-memory", "--http-port", "0", *(f"--set={each}" for each in limits))
+    with ServerProcess(*arguments) as server:
+        with HttpClient(server.url) as http:
+            assert http.post("/topics", {"name": "t"}).status == 201
+        for number in range(30):
+            with ExitStack() as stack:
+                waiting = [stack.enter_context(connect(server)) for _ in range(5)]
+                for stream in waiting:
+                    send_what_is_taken(stream, post(900_000) + b"[" * 600_000)
+                assert serves_others(server)
+                for stream in waiting:
+                    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", number % 2, 0))
+        with ExitStack() as stack:  # there is room for two that are not the oldest, as at the beginning
+            oldest, *others = [stack.enter_context(connect(server)) for _ in range(3)]
+            for stream in (oldest, *others):
+                stream.sendall(post(100_000) + b"[" * 90_000)
+            for stream in others:
+                stream.sendall(b"[" * 10_000)
+                assert stream.recv(65536)[9:12] == b"413", "what it would become is too much, but it came"

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kbroker.http.answers import encoded
 from kbroker.http.exchange import ClientGone
-from kbroker.http.json_records import json_of
 from kbroker.http.problems import Problem
+from kbroker.http.shown_records import shown
 from kbroker.network.awaiting import settled
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Feed:
 
     def _piece(self, records: Iterator[_Placed]) -> Steps[bytes]:
         """Some of the records, as they are sent; empty: none are left."""
-        topic, (key_encoding, value_encoding), matches, _ = self._shape
+        topic, encodings, matches, _ = self._shape
         messages: list[Message] = []
         size = looked_at = 0
         while size < _PIECE_BYTES and self._left != 0:
@@ -266,8 +266,9 @@ class Feed:
             partition, record, before, after = placed
             looked_at += _RECORD_BYTES + len(record.value or b"")
             if matches is None or matches(record):
-                shown = {"topic": topic, "partition": partition}
-                text = encoded(shown | json_of(record, key_encoding, value_encoding))
+                text = shown(record, encodings, {"topic": topic, "partition": partition})
+                if not isinstance(text, bytes):
+                    text = yield from text
                 self._told = "" if self._positions is None else f"{before}{record.offset + 1}{after}"
                 messages.append(Message(text, self._told))
                 size += len(text)

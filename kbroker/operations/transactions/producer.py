@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _KNOWS: Final = ClientKnows(adding=True, transaction_abortable=True)
 _AGAIN_MS: Final = 20
 _ATTEMPTS: Final = 50
+_TURN: Final = 500  # records looked at between two pauses
 
 _Written = list[tuple[Place, "Log", list[Batch]]]
 
@@ -97,7 +98,7 @@ class TransactionalProducer:
                 assigned.append((place, done, batch, (yield from durable(each))))
         finally:
             broker.budget.take_up(held)
-        return told(assigned, count)
+        return (yield from told(assigned, count))
 
     def add_group(self, resources: Resources, group_id: str) -> Steps[None]:
         """Make the group's offsets part of the transaction."""
@@ -180,15 +181,17 @@ class TransactionalProducer:
         self._sequences[key] = increment_sequence(self._sequences.get(key, 0), count)
 
 
-def told(appended: Sequence[tuple[Place, int, Batch, Appended]], count: int) -> list[Published]:
+def told(appended: Sequence[tuple[Place, int, Batch, Appended]], count: int) -> Steps[list[Published]]:
     """What became of so many records that are all published, in their order."""
     outcomes: list[Published] = [None] * count  # type: ignore[list-item]
     for place, first, batch, each in appended:
         offset, append_time = each.base_offset, each.log_append_time_ms
-        for index, record in zip(
-            place.indexes[first : first + len(batch.records)], batch.records, strict=True
-        ):
-            timestamp = record.timestamp if append_time < 0 else append_time
-            outcomes[index] = Published(place.partition, offset, timestamp)
-            offset += 1
+        for begin in range(0, len(batch.records), _TURN):
+            some = batch.records[begin : begin + _TURN]
+            indexes = place.indexes[first + begin : first + begin + len(some)]
+            for index, record in zip(indexes, some, strict=True):
+                timestamp = record.timestamp if append_time < 0 else append_time
+                outcomes[index] = Published(place.partition, offset, timestamp)
+                offset += 1
+            yield None
     return outcomes

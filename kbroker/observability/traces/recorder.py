@@ -22,6 +22,7 @@ from kbroker.observability.traces.spans import (
     Attributes,
     Span,
     kept_key,
+    kept_text,
     read_head,
     status_of,
     unpacked,
@@ -214,7 +215,7 @@ class Recorder:
         if log.sampling.by_parent_only and b"traceparent" not in data:
             return
         status = OK if told.error is None else ERROR
-        attributes: Attributes = {} if told.error is None else {"error": told.error}
+        attributes: Attributes = {} if told.error is None else {"error": kept_text(told.error)}
         for record in iter_payload(data, header):
             yield None
             place = log.topic_id, log.partition, record.offset
@@ -240,7 +241,8 @@ class Recorder:
             )  # fmt: skip
 
     def _record_event(self, told: Happened) -> Steps[None]:
-        log, event, attributes = told.log, told.event, told.attributes
+        log, event = told.log, told.event
+        attributes = {name: kept_text(value) for name, value in told.attributes.items()}
         assert self._ring is not None
         log.sampled.forget_before(self._ring.tail)
         group, count = attributes.get("group"), attributes.get("deliveryCount")

@@ -17,6 +17,7 @@ Attributes = dict[str, Any]
 """Strings and numbers."""
 
 _MOST_KEY_BYTES = 256
+_MOST_CHARACTERS = 256
 # Trace, span, parent; topic id, partition, offset; begin and end; event, status; lengths of topic and key.
 _FIXED = struct.Struct(">16s8s8s16siqQQBBHh")
 FIXED_BYTES: Final = _FIXED.size
@@ -136,6 +137,10 @@ def status_of(event: str) -> str:
 
 def kept_key(key: bytes | None) -> bytes | None:
     return key if key is None else key[:_MOST_KEY_BYTES]
+
+
+def kept_text(value: str | int) -> str | int:
+    return value[:_MOST_CHARACTERS] if isinstance(value, str) else value
 
 
 def key_document(key: bytes | None) -> dict[str, str | None]:

@@ -55,7 +55,13 @@ async def _found(request: HttpRequest, wanted: Wanted) -> Response:
     summaries: Sequence[TraceSummary] = await in_turns(
         request, search(request.resources, wanted, limit_of(request))
     )
-    return json_answer({"traces": [_shown(each) for each in summaries]})
+    traces = request.broker.known_traces()
+    return json_answer(
+        {
+            "traces": [_shown(each) for each in summaries],
+            "dropped": 0 if traces is None else traces.dropped,
+        }
+    )
 
 
 def _shown(trace: TraceSummary) -> dict[str, Any]:
@@ -103,8 +109,14 @@ _SUMMARIES = json_answer_of(
     "The traces, the newest first.",
     {
         "type": "object",
-        "required": ["traces"],
-        "properties": {"traces": {"type": "array", "items": _SUMMARY}},
+        "required": ["traces", "dropped"],
+        "properties": {
+            "traces": {"type": "array", "items": _SUMMARY},
+            "dropped": {
+                "type": "integer",
+                "description": "Records and events that left no span since the start, for want of time.",
+            },
+        },
     },
 )
 _NANOSECONDS: Schema = {"type": "string", "description": "Nanoseconds since 1970; too large for numbers."}

@@ -156,8 +156,11 @@ class Recorder:
     def _queue(self, told: _Told) -> None:
         self._told.append(told)
         if not self._works:
-            self._works = True
-            self._long_requests.run_in_turn(self._work()).then(self._worked)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._works = True
+        self._long_requests.run_in_turn(self._work()).then(self._worked)
 
     def _worked(self, done: Pending[None]) -> None:
         """Nothing of it may stop what comes."""
@@ -169,7 +172,7 @@ class Recorder:
             if self._ring is None:
                 self._give_up()
         if self._told:
-            self._queue(self._told.popleft())
+            self._go_on()
 
     def _give_up(self) -> None:
         self._closed = True

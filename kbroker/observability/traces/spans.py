@@ -102,6 +102,11 @@ def read_head(packed: bytes) -> Head:
     return Head._make(_FIXED.unpack_from(packed))
 
 
+def event_of(number: int) -> str:
+    """One that a newer version has written is not known here."""
+    return EVENTS[number] if number < len(EVENTS) else "unknown"
+
+
 def topic_of(head: Head, packed: bytes) -> str:
     return packed[FIXED_BYTES : FIXED_BYTES + head.topic_bytes].decode()
 
@@ -122,7 +127,7 @@ def unpacked(packed: bytes) -> Span:
         topic_of(head, packed),
         head.partition,
         head.offset,
-        EVENTS[head.event],
+        event_of(head.event),
         STATUSES[head.status],
         head.begin_ns,
         head.end_ns,

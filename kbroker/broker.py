@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kbroker.network.budget import Budget
     from kbroker.observability.exposition import Exposition
     from kbroker.observability.health import Health
+    from kbroker.observability.otlp import OtlpSender
     from kbroker.observability.traces.recorder import Recorder
     from kbroker.operations.consumers.registry import Consumers
     from kbroker.operations.images import Images
@@ -213,6 +214,13 @@ class Broker:
         from kbroker.observability.traces.opening import open_traces
 
         return open_traces(self)
+
+    @cached_property
+    def otlp(self) -> OtlpSender:
+        """For all that is exported by OTLP."""
+        from kbroker.observability.otlp import open_otlp
+
+        return open_otlp(self.settings)
 
     def known_traces(self) -> Recorder | None:
         """The same, for who looks: None if there are none, nor any of an earlier run."""

@@ -117,6 +117,8 @@ class RunningBroker:
         self.broker.close()
         if "traces" in self.broker.__dict__:
             await settled(self.broker.traces.close())
+        if "otlp" in self.broker.__dict__:
+            await self.loop.run_in_executor(None, self.broker.otlp.close)
         if self.broker.audit is not None:
             await settled(self.broker.audit.close())
         await self.loop.run_in_executor(None, self._catalog.close)

@@ -166,7 +166,7 @@ SERVER_CONFIGS = (
         "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
     honoured("kbroker.trace.buffer.bytes", LONG, 16 << 20,
         "Size of the file that keeps the newest spans, made with the first topic that is traced.",
-        Range(64 << 10, 4 << 30)),
+        Range(64 << 10, 1 << 30)),
     honoured("kbroker.trace.exporters", LIST, (),
         "Where spans go besides the broker's own file: otlp (kbroker.otlp.endpoint), file, stdout.",
         ListOf("otlp", "file", "stdout")),

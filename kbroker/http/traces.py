@@ -12,7 +12,7 @@ from kbroker.http.paging import LIMIT, limit_of
 from kbroker.http.problems import Problem
 from kbroker.http.turns import in_turns
 from kbroker.observability.traces.search import MOST_SPANS, TraceSummary, Wanted, find_trace, search
-from kbroker.observability.traces.spans import ERROR, OK, STATUSES
+from kbroker.observability.traces.spans import ERROR, OK, STATUSES, event_of
 from kbroker.storage.trace_events import EVENTS
 
 if TYPE_CHECKING:
@@ -55,7 +55,13 @@ async def _found(request: HttpRequest, wanted: Wanted) -> Response:
     summaries: Sequence[TraceSummary] = await in_turns(
         request, search(request.resources, wanted, limit_of(request))
     )
-    return json_answer({"traces": [_shown(each) for each in summaries]})
+    traces = request.broker.known_traces()
+    return json_answer(
+        {
+            "traces": [_shown(each) for each in summaries],
+            "dropped": 0 if traces is None else traces.dropped,
+        }
+    )
 
 
 def _shown(trace: TraceSummary) -> dict[str, Any]:
@@ -65,7 +71,7 @@ def _shown(trace: TraceSummary) -> dict[str, Any]:
         "durationMs": (trace.end_ns - trace.begin_ns) / 1_000_000,
         "spans": trace.spans,
         "topics": list(trace.topics),
-        "events": [EVENTS[each] for each in trace.events],
+        "events": [event_of(each) for each in trace.events],
         "status": ERROR if trace.failed else OK,
     }
 
@@ -95,7 +101,7 @@ _SUMMARY_MEMBERS: dict[str, Schema] = {
     "durationMs": {"type": "number", "description": "From then to the end of its last one."},
     "spans": INTEGER,
     "topics": {"type": "array", "items": STRING},
-    "events": {"type": "array", "items": {"type": "string", "enum": list(EVENTS)}},
+    "events": {"type": "array", "items": STRING},
     "status": {"type": "string", "enum": list(STATUSES)},
 }
 _SUMMARY: Schema = {"type": "object", "required": [*_SUMMARY_MEMBERS], "properties": _SUMMARY_MEMBERS}
@@ -103,8 +109,14 @@ _SUMMARIES = json_answer_of(
     "The traces, the newest first.",
     {
         "type": "object",
-        "required": ["traces"],
-        "properties": {"traces": {"type": "array", "items": _SUMMARY}},
+        "required": ["traces", "dropped"],
+        "properties": {
+            "traces": {"type": "array", "items": _SUMMARY},
+            "dropped": {
+                "type": "integer",
+                "description": "Records and events that left no span since the start, for want of time.",
+            },
+        },
     },
 )
 _NANOSECONDS: Schema = {"type": "string", "description": "Nanoseconds since 1970; too large for numbers."}
@@ -112,7 +124,7 @@ _SPAN_MEMBERS: dict[str, Schema] = {
     "traceId": STRING,
     "spanId": STRING,
     "parentSpanId": {"type": ["string", "null"]},
-    "event": {"type": "string", "enum": list(EVENTS)},
+    "event": {"type": "string", "description": f"Such as {', '.join(EVENTS)}."},
     "status": {"type": "string", "enum": list(STATUSES)},
     "startTimeUnixNano": _NANOSECONDS,
     "endTimeUnixNano": _NANOSECONDS,

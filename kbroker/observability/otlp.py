@@ -14,10 +14,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from kbroker import __version__
+
+if TYPE_CHECKING:
+    from kbroker.config.settings import Settings
 
 logger = logging.getLogger("kbroker.otlp")
 
@@ -156,6 +159,10 @@ class OtlpSender:
         if monotonic() - self._told >= _TELL_AGAIN_SECONDS:
             self._told = monotonic()
             logger.warning("%s: %d items are dropped so far: %s", self.endpoint, self.dropped, problem)
+
+
+def open_otlp(settings: Settings) -> OtlpSender:
+    return OtlpSender(settings["kbroker.otlp.endpoint"], parsed_headers(settings["kbroker.otlp.headers"]))
 
 
 def parsed_headers(text: str) -> dict[str, str]:

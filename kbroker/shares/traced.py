@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def tell_trace(trace: LogTrace, group_id: str, change: Change) -> None:
+    reasons = {dead.first_offset: dead.reason for dead in change.dead}
     for move in change.moves:
-        event = _event(change, move)
+        event = _event(change, move, reasons.get(move.first))
         lease = move.before.lease
         if event is None or lease is None:
             continue
@@ -28,14 +29,13 @@ def tell_trace(trace: LogTrace, group_id: str, change: Change) -> None:
         trace.happened(event, move.first, move.last, attributes)
 
 
-def _event(change: Change, move: Move) -> str | None:
-    """None: nothing that its member is told of (a gap)."""
+def _event(change: Change, move: Move, reason: str | None) -> str | None:
+    """``reason``: why it is given up; None: of a gap, which is told to nobody."""
     if move.after.state == ACKNOWLEDGED:
         return TOLD_ACKNOWLEDGED
     given_up = LOCK_RUN_OUT if change.cause is Cause.LOCK_RUN_OUT else RELEASED
     if move.after.state != ARCHIVED:
         return given_up
-    for dead in change.dead:
-        if dead.first_offset <= move.first <= dead.last_offset:
-            return REJECTED if dead.reason == "reject" else given_up
-    return None
+    if reason is None:
+        return None
+    return REJECTED if reason == "reject" else given_up

@@ -163,3 +163,27 @@ def test_nothing_of_a_record_changes(cluster: Cluster) -> None:
         produce(cluster, topic, record(traceparent(), ("other", None)), record(key=None))
     orders, plain = (cluster.broker.find_log(topic, 0).read(0, 1 << 20).data for topic in ("orders", "plain"))
     assert orders == plain
+
+
+def test_very_many_outcomes_of_one_request_take_no_long_turn(cluster: Cluster) -> None:
+    """Each second record is rejected, the others accepted: nothing of it grows with the square."""
+    trace(cluster)
+    topic = cluster.broker.topics.get("orders")
+    assert topic is not None
+    initialize(cluster, topic)
+    produce(cluster, "orders", *[record(traceparent()) for _ in range(2000)])
+    member = ShareMember(cluster, topic)
+    member.fetch(0, max_records=2000, batch_size=2000)
+    member.acknowledge({0: [(0, 1999, [ACCEPT, REJECT] * 1000)]})
+    outcomes = [span.event for span in spans(cluster.broker)[-2000:]]
+    assert outcomes == ["acknowledged", "rejected"] * 1000
+
+
+def test_what_a_client_says_of_itself_is_cut(cluster: Cluster) -> None:
+    trace(cluster)
+    produce(cluster, "orders", record(traceparent(), key=b"k" * 10_000))
+    log = cluster.broker.find_log("orders", 0)
+    assert log.trace is not None
+    log.trace.happened("fetched", 0, 0, {"client": "c" * 30_000, "deliveryCount": 1})
+    *_, fetched = spans(cluster.broker)
+    assert (len(str(fetched.attributes["client"])), fetched.key) == (256, b"k" * 256)

@@ -19,6 +19,15 @@ from tests.observability.traces import TRACE, produce, record, spans, told, trac
 from tests.operations.test_auditing import Alice
 
 OTHER = "2" * 32
+
+
+class HeldBack:
+    """Long requests that never get a turn."""
+
+    def run_in_turn(self, _: Generator[Any, None, Any]) -> Pending[Any]:
+        return Pending()
+
+
 PARENT_SAMPLING = {"kbroker.trace.sampling": "parent"}
 
 
@@ -107,6 +116,24 @@ def test_what_nobody_has_time_for_is_counted(cluster: Cluster, monkeypatch: pyte
     assert cluster.broker.traces.dropped == 100
     assert told(cluster.broker) == [("received", 100), ("stored", 100)]
     assert cluster.broker.find_log("orders", 0).log_end_offset == 101
+
+
+def test_what_fails_with_one_batch_leaves_the_order_of_the_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(cluster, "orders")
+    broker = cluster.broker
+    broker.traces.caught_up().result()
+    monkeypatch.setattr(broker.traces, "_long_requests", HeldBack())
+    produce(cluster, "orders", record(traceparent()))
+    trace = broker.find_log("orders", 0).trace
+    assert trace is not None
+    trace.happened("no such event", 0, 0, {})  # it cannot be packed
+    produce(cluster, "orders", record(traceparent()))
+    trace.happened("fetched", 1, 1, {"client": "c"})
+    monkeypatch.undo()
+    broker.traces._go_on()
+    assert told(broker)[2:] == [("received", 1), ("stored", 1), ("fetched", 1)]
 
 
 def test_where_spans_have_no_place_records_have_one(cluster: Cluster) -> None:

@@ -126,6 +126,6 @@ def test_other_doors_leave_spans_as_well(server: ServerProcess, http: HttpClient
 def test_a_broker_that_never_traced_knows_no_trace(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with ServerProcess("--data", str(data), "--http-port", "0") as server, HttpClient(server.url) as http:
-        assert http.get("/traces").json == {"traces": []}
+        assert http.get("/traces").json == {"traces": [], "dropped": 0}
         assert http.get(f"/traces/{TRACE}").status == 404
     assert not (data / "traces.ring").exists()

@@ -67,7 +67,7 @@ class GatheringExporter(ABC):
         if not spans:
             self._busy = False
             if self._closed is not None:
-                self._end(self._closed)
+                self._closed.resolve(None)
             return
         del self._waiting[:_TOGETHER]
         self._busy = True
@@ -83,9 +83,6 @@ class GatheringExporter(ABC):
             self._hand_on()
 
         self._worker.run(partial(self._take, spans)).then(done)
-
-    def _end(self, closed: Pending[None]) -> None:
-        closed.resolve(None)
 
     @abstractmethod
     def _take(self, spans: Sequence[Span]) -> int:
@@ -122,9 +119,6 @@ class OtlpExporter(GatheringExporter):
     def _take(self, spans: Sequence[Span]) -> int:
         self._sender.send(TRACES, len(spans), partial(encoded, spans, self._resource))
         return len(spans)
-
-    def _end(self, closed: Pending[None]) -> None:
-        self._worker.run(self._sender.close).then(closed.follow)
 
 
 def _lines(spans: Sequence[Span]) -> list[bytes]:

@@ -74,13 +74,9 @@ def _exporter(broker: Broker, name: str) -> Exporter:
             settings["kbroker.trace.file.backups"],
         )
         return exporters.FileExporter(file, broker.worker, broker.scheduler)
-    from kbroker.observability.otlp import OtlpSender, parsed_headers
-
     resource: dict[str, str | int] = {
         "service.name": "kbroker",
         "service.version": __version__,
         "service.instance.id": f"{broker.cluster.cluster_id}-{settings['node.id']}",
     }
-    headers = parsed_headers(settings["kbroker.otlp.headers"])
-    sender = OtlpSender(settings["kbroker.otlp.endpoint"], headers)
-    return exporters.OtlpExporter(sender, resource, broker.worker, broker.scheduler)
+    return exporters.OtlpExporter(broker.otlp, resource, broker.worker, broker.scheduler)

@@ -22,6 +22,7 @@ from kbroker.observability.traces.spans import (
     Attributes,
     Span,
     kept_key,
+    kept_text,
     read_head,
     status_of,
     unpacked,
@@ -155,8 +156,11 @@ class Recorder:
     def _queue(self, told: _Told) -> None:
         self._told.append(told)
         if not self._works:
-            self._works = True
-            self._long_requests.run_in_turn(self._work()).then(self._worked)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._works = True
+        self._long_requests.run_in_turn(self._work()).then(self._worked)
 
     def _worked(self, done: Pending[None]) -> None:
         """Nothing of it may stop what comes."""
@@ -168,7 +172,7 @@ class Recorder:
             if self._ring is None:
                 self._give_up()
         if self._told:
-            self._queue(self._told.popleft())
+            self._go_on()
 
     def _give_up(self) -> None:
         self._closed = True
@@ -214,7 +218,7 @@ class Recorder:
         if log.sampling.by_parent_only and b"traceparent" not in data:
             return
         status = OK if told.error is None else ERROR
-        attributes: Attributes = {} if told.error is None else {"error": told.error}
+        attributes: Attributes = {} if told.error is None else {"error": kept_text(told.error)}
         for record in iter_payload(data, header):
             yield None
             place = log.topic_id, log.partition, record.offset
@@ -240,7 +244,8 @@ class Recorder:
             )  # fmt: skip
 
     def _record_event(self, told: Happened) -> Steps[None]:
-        log, event, attributes = told.log, told.event, told.attributes
+        log, event = told.log, told.event
+        attributes = {name: kept_text(value) for name, value in told.attributes.items()}
         assert self._ring is not None
         log.sampled.forget_before(self._ring.tail)
         group, count = attributes.get("group"), attributes.get("deliveryCount")

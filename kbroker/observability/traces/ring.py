@@ -23,6 +23,7 @@ from zlib import crc32
 
 _MAGIC: Final = b"kbtrace1"
 _PAGE: Final = 4096
+_AT_A_TIME: Final = 1 << 20
 _CAPACITY = struct.Struct(">8sQ")
 _HEAD_AT, _TAIL_AT = 16, 24
 _LONG = struct.Struct(">Q")
@@ -58,6 +59,8 @@ class Ring:
             if os.fstat(descriptor).st_size != capacity + _PAGE:
                 os.ftruncate(descriptor, 0)
             os.posix_fallocate(descriptor, 0, capacity + _PAGE)
+            while os.read(descriptor, _AT_A_TIME):  # into the page cache: nobody is to wait for it later
+                pass
             return cls(descriptor, capacity)
         except OSError:
             os.ftruncate(descriptor, 0)

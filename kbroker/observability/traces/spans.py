@@ -17,6 +17,7 @@ Attributes = dict[str, Any]
 """Strings and numbers."""
 
 _MOST_KEY_BYTES = 256
+_MOST_CHARACTERS = 256
 # Trace, span, parent; topic id, partition, offset; begin and end; event, status; lengths of topic and key.
 _FIXED = struct.Struct(">16s8s8s16siqQQBBHh")
 FIXED_BYTES: Final = _FIXED.size
@@ -101,6 +102,11 @@ def read_head(packed: bytes) -> Head:
     return Head._make(_FIXED.unpack_from(packed))
 
 
+def event_of(number: int) -> str:
+    """One that a newer version has written is not known here."""
+    return EVENTS[number] if number < len(EVENTS) else "unknown"
+
+
 def topic_of(head: Head, packed: bytes) -> str:
     return packed[FIXED_BYTES : FIXED_BYTES + head.topic_bytes].decode()
 
@@ -121,7 +127,7 @@ def unpacked(packed: bytes) -> Span:
         topic_of(head, packed),
         head.partition,
         head.offset,
-        EVENTS[head.event],
+        event_of(head.event),
         STATUSES[head.status],
         head.begin_ns,
         head.end_ns,
@@ -136,6 +142,10 @@ def status_of(event: str) -> str:
 
 def kept_key(key: bytes | None) -> bytes | None:
     return key if key is None else key[:_MOST_KEY_BYTES]
+
+
+def kept_text(value: str | int) -> str | int:
+    return value[:_MOST_CHARACTERS] if isinstance(value, str) else value
 
 
 def key_document(key: bytes | None) -> dict[str, str | None]:

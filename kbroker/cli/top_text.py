@@ -12,6 +12,7 @@ Columns = dict[str, tuple[str, Callable[[Any], str]]]
 """Key of a row → its heading, and how its values are written."""
 
 UNKNOWN = "-"
+_ANSWERED = {"kafka": "answers in {} ms", "metrics": "metrics in {} ms"}
 
 
 def number(value: float) -> str:
@@ -87,7 +88,7 @@ def headlines(document: Row) -> list[str]:
             plural(len(document["brokers"]), "broker"),
             plural(len(document["topics"]), "topic"),
             plural(document["partitions"], "partition"),
-            _said("answers in {} ms", milliseconds, document["answer_ms"]),
+            _said(_ANSWERED[document["source"]], milliseconds, document["answer_ms"]),
         ),
         _joined(
             _said("{} records/s", number, document["throughput"]["records_per_second"]),

@@ -24,6 +24,7 @@ COMMANDS = {
     "consume": "consume",
     "group": "group",
     "lag": "lag",
+    "top": "top",
     "dlq": "dlq",
     "trace": "trace",
     "config": "config",

@@ -45,6 +45,17 @@ def group_lag(client: Any, arguments: argparse.Namespace, groups: Sequence[str] 
     return _lag(client, arguments, kinds, described(client, arguments, with_members))
 
 
+def groups_with_lag(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """State, members and lag of all groups that read topics."""
+    listed = {str(group["group_id"]): group for group in client.list_groups()}
+    kinds = {name: type_of(group) for name, group in listed.items() if group["protocol_type"] in _READING}
+    found = described(client, arguments, kinds)
+    lags: dict[str, list[dict[str, Any]]] = {name: [] for name in kinds}
+    for row in _lag(client, arguments, kinds, found):
+        lags[row["group"]].append(row)
+    return [{"group": name, "type": kind, **found[name], "lag": lags[name]} for name, kind in kinds.items()]
+
+
 def describe(client: Any, arguments: argparse.Namespace, group: str) -> dict[str, Any]:
     """State, members and lag of one group, whichever protocol it uses."""
     kinds = {group: kind_of(client, group)}

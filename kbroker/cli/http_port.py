@@ -33,8 +33,33 @@ def add_http_option(parser: argparse.ArgumentParser) -> None:
 
 def ask(arguments: argparse.Namespace, method: str, path: str, timeout: float | None = None) -> Answer:
     """What a kbroker answers, be it a failure or not; Unreachable where none does."""
-    import http.client
     import json
+
+    status, body = _exchanged(arguments, method, path, timeout)
+    try:
+        return Answer(status, json.loads(body) if body else None)
+    except ValueError:
+        raise _not_a_kbroker(arguments.http) from None
+
+
+def text(arguments: argparse.Namespace, path: str, timeout: float | None = None) -> str:
+    """A text that it answers; CommandFailed if it refuses."""
+    import json
+
+    status, body = _exchanged(arguments, "GET", path, timeout)
+    if status >= 400:
+        try:
+            document = json.loads(body)
+        except ValueError:
+            raise _not_a_kbroker(arguments.http) from None
+        raise _refused(arguments, Answer(status, document))
+    return body.decode(errors="replace")
+
+
+def _exchanged(
+    arguments: argparse.Namespace, method: str, path: str, timeout: float | None
+) -> tuple[int, bytes]:
+    import http.client
     from urllib.parse import urlsplit
 
     url: str = arguments.http
@@ -53,10 +78,9 @@ def ask(arguments: argparse.Namespace, method: str, path: str, timeout: float | 
     try:
         client.request(method, path, headers=_headers(configs))
         answer = client.getresponse()
-        body = answer.read()
-        return Answer(answer.status, json.loads(body) if body else None)
+        return answer.status, answer.read()
     except (http.client.HTTPException, ValueError):
-        raise Unreachable(f"{url} is not the HTTP port of a kbroker", UNREACHABLE) from None
+        raise _not_a_kbroker(url) from None
     except OSError as error:
         raise Unreachable(
             f"cannot reach {url}: {error.strerror or error}. Name the HTTP port of a broker with --http URL "
@@ -67,13 +91,21 @@ def ask(arguments: argparse.Namespace, method: str, path: str, timeout: float | 
         client.close()
 
 
+def _not_a_kbroker(url: str) -> Unreachable:
+    return Unreachable(f"{url} is not the HTTP port of a kbroker", UNREACHABLE)
+
+
 def told(arguments: argparse.Namespace, method: str, path: str, timeout: float | None = None) -> Any:
     """The document that it answers; CommandFailed if it refuses."""
     answer = ask(arguments, method, path, timeout)
     if answer.status >= 400:
-        detail = answer.document.get("detail") if isinstance(answer.document, dict) else None
-        raise CommandFailed(f"{arguments.http}: {detail or f'status {answer.status}'}")
+        raise _refused(arguments, answer)
     return answer.document
+
+
+def _refused(arguments: argparse.Namespace, answer: Answer) -> CommandFailed:
+    detail = answer.document.get("detail") if isinstance(answer.document, dict) else None
+    return CommandFailed(f"{arguments.http}: {detail or f'status {answer.status}'}")
 
 
 def _headers(configs: dict[str, Any]) -> dict[str, str]:

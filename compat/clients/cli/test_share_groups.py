@@ -85,6 +85,10 @@ def test_members_and_lag_are_shown_and_protect_their_group(
         rows = [row for row in run(*command, "--json").json if row["group"] == group]
         assert of_first_partition(rows)["lag"] == 2
     assert run("lag", group, "--max", "1").exit_code == 4
+    (row,) = [
+        row for row in run("top", "--json", "--interval", "100ms").json["groups"] if row["group"] == group
+    ]
+    assert (row["type"], row["state"], row["members"], row["lag"]) == ("share", "Stable", 1, 2)
     for refused in (run("group", "reset", group, "--to-end"), run("group", "delete", group)):
         assert refused.exit_code == 1
         assert "NON_EMPTY_GROUP" in refused.stderr

@@ -158,7 +158,13 @@ SERVER_CONFIGS = (
     honoured("kbroker.otlp.headers", PASSWORD, "",
         "Headers of requests by OTLP, such as authorization=Bearer …, several separated by commas."),
     honoured("kbroker.telemetry.directory", STRING, None,
-        "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
+        "Where the last push of each client is stored besides, as OTLP in protobuf. Unset: nowhere."),
+    honoured("kbroker.telemetry.enable", BOOLEAN, True,
+        "Whether clients are asked for the metrics that kafka-client-metrics subscribes to (KIP-714), which "
+        "GET /metrics then tells."),
+    honoured("kbroker.telemetry.max.series", INT, 20_000,
+        "Most series of clients that are known; those of one client are a quarter of it at most. Others are "
+        "left out, and kbroker_telemetry_left_out_series_total counts them.", _FROM_1, Update.CLUSTER_WIDE),
     honoured("kbroker.trace.buffer.bytes", LONG, 16 << 20,
         "Size of the file that keeps the newest spans, made with the first topic that is traced.",
         Range(64 << 10, 4 << 30)),

@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions 0: which metrics this client is to push, and how often (KIP-714).
 
-Offered only when client metrics have a receiver (kbroker.telemetry.directory).
+Not offered where kbroker.telemetry.enable is off.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kbroker.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
+from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.telemetry.clients import ACCEPTED_COMPRESSION_TYPES, ClientTelemetry
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def handle(
 
 
 def receiver_of(broker: Broker) -> ClientTelemetry:
-    if broker.telemetry is None:
+    if not broker.has_feature(CLIENT_TELEMETRY):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     return broker.telemetry
 

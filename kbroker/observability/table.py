@@ -12,6 +12,7 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("kafka_broker", "The broker, by the names of Strimzi's dashboards"),
     ("requests", "Requests of Kafka's protocol"),
     ("own", "What is kbroker's own"),
+    ("client_metrics.families", "Clients (KIP-714)"),
     ("process", "The process"),
     ("scrape", "The text itself"),
 )

@@ -11,13 +11,8 @@ TELEMETRY_KEYS = {71, 72}
 
 
 @pytest.fixture
-def directory(tmp_path):
-    return tmp_path / "metrics"
-
-
-@pytest.fixture
-def settings(directory):
-    return {"node.id": "1", "kbroker.telemetry.directory": str(directory), "telemetry.max.bytes": "1000"}
+def settings():
+    return {"node.id": "1", "telemetry.max.bytes": "1000"}
 
 
 @pytest.fixture
@@ -25,10 +20,10 @@ def client(cluster):
     return TelemetryClient(cluster)
 
 
-class TestWithoutReceiver:
+class TestOff:
     @pytest.fixture
     def settings(self):
-        return {"node.id": "1"}
+        return {"node.id": "1", "kbroker.telemetry.enable": "false"}
 
     def test_telemetry_is_not_offered(self, client):
         assert not TELEMETRY_KEYS & client.offered_apis()
@@ -38,7 +33,7 @@ class TestWithoutReceiver:
         assert cluster.send(PushTelemetryRequest(), 0).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_telemetry_is_offered_when_it_has_a_receiver(client):
+def test_telemetry_is_offered(client):
     assert client.offered_apis() >= TELEMETRY_KEYS
 
 

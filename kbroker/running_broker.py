@@ -117,6 +117,8 @@ class RunningBroker:
         self.broker.close()
         if "traces" in self.broker.__dict__:
             await settled(self.broker.traces.close())
+        if "client_metrics" in self.broker.__dict__:
+            await settled(self.broker.client_metrics.close())
         if self.broker.audit is not None:
             await settled(self.broker.audit.close())
         await self.loop.run_in_executor(None, self._catalog.close)

@@ -154,7 +154,7 @@ SERVER_CONFIGS = (
         "poll waits for others does not count.", Range(-1)),
     honoured("kbroker.otlp.endpoint", STRING, "http://127.0.0.1:4318",
         "Where what is exported by OTLP goes: an OpenTelemetry collector's address for OTLP/HTTP, without "
-        "/v1/traces.", HttpAddress()),
+        "/v1/traces and /v1/metrics.", HttpAddress()),
     honoured("kbroker.otlp.headers", PASSWORD, "",
         "Headers of requests by OTLP, such as authorization=Bearer …, several separated by commas."),
     honoured("kbroker.telemetry.directory", STRING, None,
@@ -162,6 +162,8 @@ SERVER_CONFIGS = (
     honoured("kbroker.telemetry.enable", BOOLEAN, True,
         "Whether clients are asked for the metrics that kafka-client-metrics subscribes to (KIP-714), which "
         "GET /metrics then tells."),
+    honoured("kbroker.telemetry.exporters", LIST, (),
+        "Where what clients push goes besides GET /metrics: otlp (kbroker.otlp.endpoint).", ListOf("otlp")),
     honoured("kbroker.telemetry.max.series", INT, 20_000,
         "Most series of clients that are known; those of one client are a quarter of it at most. Others are "
         "left out, and kbroker_telemetry_left_out_series_total counts them.", _FROM_1, Update.CLUSTER_WIDE),

@@ -59,17 +59,18 @@ class OtlpSender:
         self.sent = 0  # items, such as spans
         self.dropped = 0
 
-    def send(self, path: str, items: int, body: Callable[[], bytes]) -> None:
-        """``body``: made by the sender's thread, in protobuf."""
+    def send(self, path: str, items: int, body: Callable[[], bytes]) -> bool:
+        """Whether there was room. ``body``: made by the sender's thread, in protobuf."""
         with self._changed:
             if self._closed or len(self._waiting) >= _MOST_WAITING:
                 self.dropped += items
-                return
+                return False
             self._waiting.append(_Request(path, items, body))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
                 self._thread.start()
             self._changed.notify()
+            return True
 
     def close(self, timeout_seconds: float = 2.0) -> None:
         """Send what waits, as far as that goes within the time. Blocks."""

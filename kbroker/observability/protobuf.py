@@ -90,6 +90,14 @@ def number(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value)
 
 
+def encoded(field: int, wire_type: int, value: bytes | int) -> bytes:
+    """What `fields` read."""
+    tag = varint(field << 3 | wire_type)
+    if isinstance(value, int):
+        return tag + varint(value)
+    return tag + (varint(len(value)) + value if wire_type == 2 else value)
+
+
 def fixed64(field: int, value: int) -> bytes:
     return varint(field << 3 | 1) + _FIXED64.pack(value)
 

@@ -101,6 +101,18 @@ FAMILIES = (
         "Bytes of these pushes, decompressed.",
         _number(lambda receiver: receiver.pushed_bytes),
     ),
+    value(
+        "kbroker_telemetry_forwarded_pushes_total",
+        COUNTER,
+        "Pushes that the OTLP receiver took, where kbroker.telemetry.exporters names it.",
+        _number(lambda receiver: receiver.forwarder.forwarded if receiver.forwarder else 0),
+    ),
+    value(
+        "kbroker_telemetry_dropped_pushes_total",
+        COUNTER,
+        "Pushes that were to go there and were dropped.",
+        _number(lambda receiver: receiver.forwarder.dropped if receiver.forwarder else 0),
+    ),
     values("kbroker_client_info", GAUGE, "1, with what is known of a client.", INFO_LABELS, _infos),
     Family(
         f"{PREFIX}*",

@@ -9,11 +9,11 @@ forgets what is over.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kbroker.observability.client_metrics.instance_ids import instance_id_text
 from kbroker.observability.client_metrics.metrics_data import Attributes, Point, Resource, Unread, read
 from kbroker.observability.families import COUNTER, GAUGE, Number, labels_text
 
@@ -234,11 +234,6 @@ def _label(name: str) -> str:
 
 def _names(push: Push) -> tuple[str, str]:
     return instance_id_text(push.client_instance_id), push.attributes.get("client_id", "")[:_LONGEST_LABEL]
-
-
-def instance_id_text(client_instance_id: bytes) -> str:
-    """As Kafka prints it."""
-    return base64.urlsafe_b64encode(client_instance_id).decode().rstrip("=")
 
 
 def _info(push: Push, resource: Attributes) -> tuple[str, ...]:

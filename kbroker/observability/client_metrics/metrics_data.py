@@ -55,7 +55,7 @@ def read(data: bytes) -> Iterator[Step]:
             continue
         for number, inner in _messages(resource_metrics):
             if number == 1:
-                yield Resource(_attributes(inner, 1))
+                yield Resource(attributes_of(inner, 1))
             elif number == 2:
                 yield from _scope(inner)
             else:
@@ -101,7 +101,7 @@ def _points(name: str, data: bytes, *, is_counter: bool, is_delta: bool) -> Iter
         if value is None or flags & _NO_VALUE:
             yield None
         else:
-            yield Point(name, is_counter, is_delta, _attributes(point, 7), value)
+            yield Point(name, is_counter, is_delta, attributes_of(point, 7), value)
 
 
 def _value(point: bytes) -> tuple[int | float | None, int]:
@@ -118,7 +118,8 @@ def _value(point: bytes) -> tuple[int | float | None, int]:
     return found, flags
 
 
-def _attributes(data: bytes, field: int) -> Attributes:
+def attributes_of(data: bytes, field: int) -> Attributes:
+    """The KeyValues of a message, as text; without those that are lists and the like."""
     found: Attributes = {}
     for number, pair in _few(data):
         if number != field or not isinstance(pair, bytes):

@@ -10,12 +10,13 @@ from kbroker.observability.client_metrics.receiver import Receiver
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
+    from kbroker.observability.client_metrics.forwarding import Forwarder
     from kbroker.telemetry.files import TelemetryFiles
 
 
 def open_receiver(broker: Broker) -> Receiver:
     values = LastValues(lambda: int(broker.settings["kbroker.telemetry.max.series"]))
-    return Receiver(values, _files(broker))
+    return Receiver(values, _files(broker), _forwarder(broker), broker.worker)
 
 
 def _files(broker: Broker) -> TelemetryFiles | None:
@@ -25,3 +26,14 @@ def _files(broker: Broker) -> TelemetryFiles | None:
     from kbroker.telemetry.files import TelemetryFiles
 
     return TelemetryFiles(Path(directory), broker.worker)
+
+
+def _forwarder(broker: Broker) -> Forwarder | None:
+    settings = broker.settings
+    if "otlp" not in settings["kbroker.telemetry.exporters"]:
+        return None
+    from kbroker.observability.client_metrics.forwarding import Forwarder
+    from kbroker.observability.otlp import OtlpSender, parsed_headers
+
+    headers = parsed_headers(settings["kbroker.otlp.headers"])
+    return Forwarder(OtlpSender(settings["kbroker.otlp.endpoint"], headers), str(broker.cluster.node_id))

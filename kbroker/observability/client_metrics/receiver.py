@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING
 
 from kbroker.observability.client_metrics.last_values import LastValues
 from kbroker.observability.protobuf import InvalidProtobuf
+from kbroker.pending import Pending
 from kbroker.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from kbroker.observability.client_metrics.forwarding import Forwarder
     from kbroker.requests.long_requests import Steps
+    from kbroker.storage.worker import Worker
     from kbroker.telemetry.clients import Push
     from kbroker.telemetry.files import TelemetryFiles
 
 
 class Receiver:
-    def __init__(self, values: LastValues, files: TelemetryFiles | None) -> None:
+    def __init__(
+        self, values: LastValues, files: TelemetryFiles | None, forwarder: Forwarder | None, worker: Worker
+    ) -> None:
         self.values = values
+        self.forwarder = forwarder
+        self._worker = worker
         self._files = files
         self.pushes = 0
         self.pushed_bytes = 0
@@ -33,7 +40,17 @@ class Receiver:
         self.pushed_bytes += len(push.metrics)
         if self._files is not None:
             self._files.receive(push.client_instance_id, push.metrics)
+        if self.forwarder is not None:
+            self.forwarder.forward(push)
 
     def forget(self, client_instance_id: bytes) -> None:
         """It is not asked for metrics any more."""
         self.values.forget(client_instance_id)
+
+    def close(self) -> Pending[None]:
+        """Hand on what waits."""
+        if self.forwarder is None:
+            closed: Pending[None] = Pending()
+            closed.resolve(None)
+            return closed
+        return self._worker.run(self.forwarder.close)

@@ -25,7 +25,7 @@ def handle(
     broker: Broker, request: GetTelemetrySubscriptionsRequest, context: RequestContext
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = receiver_of(broker)
-    instance = telemetry.ask(request.client_instance_id, attributes_of(context), context.now_ms)
+    instance = telemetry.ask(request.client_instance_id, attributes_of(context), context.peer, context.now_ms)
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance.client_instance_id,
         subscription_id=instance.subscription_id,
@@ -49,6 +49,6 @@ def attributes_of(context: RequestContext) -> Mapping[str, str]:
     attributes = {"client_source_address": peer.peer_host, "client_source_port": str(peer.peer_port)}
     if context.client_id is not None:
         attributes["client_id"] = context.client_id
-    if peer.client_software is not None:
-        attributes["client_software_name"], attributes["client_software_version"] = peer.client_software
+    software = peer.client_software or ("unknown", "unknown")  # Kafka's words for it
+    attributes["client_software_name"], attributes["client_software_version"] = software
     return attributes

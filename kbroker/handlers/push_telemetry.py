@@ -22,6 +22,7 @@ def handle(
     yield from receiver_of(broker).push(
         request.client_instance_id,
         attributes_of(context),
+        context.peer,
         context.now_ms,
         subscription_id=request.subscription_id,
         terminating=request.terminating,

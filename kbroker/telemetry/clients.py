@@ -6,7 +6,8 @@ them. A client that asks or pushes before its interval is over is throttled, exc
 after an answer, the last one of a client and a question after a refused push may come at any time.
 
 Clients are asked for cumulative values (Kafka asks for deltas): the last push of each client then says all.
-What becomes of a push is the receiver's matter.
+What becomes of a push is the receiver's matter. What is known of a client goes with its connection, as in
+Kafka.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.records import CorruptRecord, InvalidRecord
 from kbroker.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, decompress
 from kbroker.protocol.types import RESERVED_UUIDS
+from kbroker.telemetry.instance_ids import instance_id_text
 
 if TYPE_CHECKING:
+    from kbroker.requests.context import Peer
     from kbroker.requests.long_requests import Steps
 
 ACCEPTED_COMPRESSION_TYPES = (ZSTD, LZ4, GZIP, SNAPPY)
@@ -110,6 +113,7 @@ class ClientTelemetry:
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        self._by_peer: dict[Peer, bytes] = {}  # the newest of each connection
 
     def update_subscription(self, name: str, configs: Mapping[str, str]) -> None:
         """A CLIENT_METRICS resource has these configs now; none: it is gone."""
@@ -119,11 +123,13 @@ class ClientTelemetry:
         else:
             self._subscriptions.pop(name, None)
 
-    def ask(self, client_instance_id: bytes, attributes: Mapping[str, str], now_ms: int) -> ClientInstance:
+    def ask(
+        self, client_instance_id: bytes, attributes: Mapping[str, str], peer: Peer, now_ms: int
+    ) -> ClientInstance:
         """What this client is to push. ``attributes`` are what subscriptions match clients by."""
         if client_instance_id == bytes(16):
             client_instance_id = os.urandom(16)
-        instance = self._instance(client_instance_id, attributes)
+        instance = self._instance(client_instance_id, attributes, peer)
         if not instance.may_ask(now_ms):
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         instance.last_error = ErrorCode.NONE
@@ -135,6 +141,7 @@ class ClientTelemetry:
         self,
         client_instance_id: bytes,
         attributes: Mapping[str, str],
+        peer: Peer,
         now_ms: int,
         *,
         subscription_id: int,
@@ -144,7 +151,7 @@ class ClientTelemetry:
     ) -> Steps[None]:
         if client_instance_id in RESERVED_UUIDS:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        instance = self._instance(client_instance_id, attributes)
+        instance = self._instance(client_instance_id, attributes, peer)
         try:
             if instance.terminating:
                 raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -172,17 +179,26 @@ class ClientTelemetry:
         except (CorruptRecord, InvalidRecord) as error:
             raise ApiError(ErrorCode.INVALID_RECORD) from error
 
-    def _instance(self, client_instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
+    def _instance(
+        self, client_instance_id: bytes, attributes: Mapping[str, str], peer: Peer
+    ) -> ClientInstance:
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.version != self._version:
             instance = self._new_instance(client_instance_id, attributes)
             self._instances[client_instance_id] = instance
+            if peer not in self._by_peer:
+                peer.on_close(lambda: self._closed(peer))
+            self._by_peer[peer] = client_instance_id
             if len(self._instances) > _MAX_CLIENTS:
                 self._instances.popitem(last=False)
         self._instances.move_to_end(client_instance_id)
         return instance
 
+    def _closed(self, peer: Peer) -> None:
+        self._instances.pop(self._by_peer.pop(peer), None)
+
     def _new_instance(self, client_instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
+        attributes = {"client_instance_id": instance_id_text(client_instance_id), **attributes}
         matching = [
             subscription
             for subscription in self._subscriptions.values()

@@ -6,13 +6,13 @@ protobuf. Only the most recent files are kept.
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 from pathlib import Path
 
 from kbroker.pending import Pending
 from kbroker.storage.worker import Worker
+from kbroker.telemetry.instance_ids import instance_id_text
 
 logger = logging.getLogger("kbroker.telemetry")
 
@@ -27,7 +27,7 @@ class TelemetryFiles:
 
     def receive(self, client_instance_id: bytes, metrics: bytes) -> None:
         """Take one push; it is written meanwhile."""
-        name = base64.urlsafe_b64encode(client_instance_id).decode().rstrip("=")
+        name = instance_id_text(client_instance_id)
         is_new = name not in self._seen
         self._seen.add(name)
         self._worker.run(lambda: self._write(name, metrics, is_new)).then(_report)

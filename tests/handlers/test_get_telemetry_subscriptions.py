@@ -85,3 +85,25 @@ def test_subscriptions_made_before_a_restart_still_count(cluster, client, settin
     cluster.broker = cluster.start(settings)
     answer = client.subscribe()
     assert (answer.requested_metrics, answer.push_interval_ms) == (["a"], 1000)
+
+
+def test_what_is_known_of_a_client_goes_with_its_connection(cluster, client):
+    first = client.subscribe()
+    assert client.subscribe(first.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    cluster.session().closed()
+    again = client.subscribe(first.client_instance_id)
+    assert (again.error_code, again.client_instance_id) == (ErrorCode.NONE, first.client_instance_id)
+
+
+@pytest.mark.parametrize(
+    ("match", "matches"),
+    [
+        ("client_software_name=unknown,client_software_version=unknown", True),
+        ("client_instance_id=a2tra2tra2tra2tra2traw", True),
+        ("client_instance_id=a2", False),
+        ("client_id=tes", False),
+    ],
+)
+def test_who_is_meant_may_be_said_by_what_kafka_knows_of_a_client(cluster, client, match, matches):
+    alter_subscription(cluster, "s", {"metrics": "a.", "match": match})
+    assert client.subscribe(b"k" * 16).requested_metrics == (["a."] if matches else [])

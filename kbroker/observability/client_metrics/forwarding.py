@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kbroker.observability.client_metrics.instance_ids import instance_id_text
 from kbroker.observability.client_metrics.metrics_data import attributes_of
 from kbroker.observability.otlp import METRICS, OtlpSender
 from kbroker.observability.protobuf import attributes, encoded, fields, message
+from kbroker.telemetry.instance_ids import instance_id_text
 
 if TYPE_CHECKING:
     from kbroker.telemetry.clients import Push

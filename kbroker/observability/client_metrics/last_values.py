@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kbroker.observability.client_metrics.instance_ids import instance_id_text
 from kbroker.observability.client_metrics.metrics_data import Attributes, Point, Resource, Unread, read
 from kbroker.observability.families import COUNTER, GAUGE, Number, labels_text
+from kbroker.telemetry.instance_ids import instance_id_text
 
 if TYPE_CHECKING:
     from kbroker.requests.long_requests import Steps

@@ -38,7 +38,7 @@ def text() -> str:
         handler = importlib.import_module(f"kbroker.handlers.{api.module}")
         summary = (handler.__doc__ or "").split("\n\n")[0].partition(": ")[2].replace("\n", " ").strip()
         if api.feature == CLIENT_TELEMETRY:
-            summary += " Only with kbroker.telemetry.directory set."
+            summary += " Not with kbroker.telemetry.enable=false."
         rows.append(f"| {api.key} | {api.name} | {_range(api.min_version, api.max_version)} | {summary} |")
     missing = [
         f"| {key} | {name} | {_range(*schema_of(request_type(key)).versions)} |"

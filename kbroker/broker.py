@@ -29,7 +29,6 @@ from kbroker.requests.traffic import Traffic
 from kbroker.storage.config import UNTRACED
 from kbroker.storage.counts import LogTotals
 from kbroker.storage.errors import DiskFull, Shortage, StorageError
-from kbroker.telemetry.opening import open_telemetry
 from kbroker.topics.creation import CheckedTopic
 from kbroker.topics.names import OFFSETS_TOPIC, READABLE_TOPICS, TRANSACTIONS_TOPIC
 from kbroker.topics.registry import Topic, Topics
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from kbroker.coordinators.transactions.coordinator import TransactionCoordinator
     from kbroker.internal_topics.topic import InternalTopic
     from kbroker.network.budget import Budget
+    from kbroker.observability.client_metrics.receiver import Receiver
     from kbroker.observability.exposition import Exposition
     from kbroker.observability.health import Health
     from kbroker.observability.otlp import OtlpSender
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from kbroker.storage.config import LogConfig
     from kbroker.storage.interface import Directory, Log
     from kbroker.storage.worker import Worker
+    from kbroker.telemetry.clients import ClientTelemetry
 
 logger = logging.getLogger("kbroker.broker")
 
@@ -118,7 +119,6 @@ class Broker:
         if self._quota_rows:
             _ = self.quotas
         self.limit_connections()
-        self.telemetry = open_telemetry(self)
         self.producer_ids = ProducerIds(catalog)
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self._internal_topics: dict[bytes, InternalTopic] = {}  # by topic id; those that were asked for
@@ -229,6 +229,20 @@ class Broker:
         from kbroker.observability.traces.opening import has_ring
 
         return self.traces if has_ring(self) else None
+
+    @cached_property
+    def telemetry(self) -> ClientTelemetry:
+        """Which clients are asked for which metrics."""
+        from kbroker.telemetry.opening import open_telemetry
+
+        return open_telemetry(self, self.client_metrics)
+
+    @cached_property
+    def client_metrics(self) -> Receiver:
+        """What clients pushed."""
+        from kbroker.observability.client_metrics.opening import open_receiver
+
+        return open_receiver(self)
 
     @cached_property
     def images(self) -> Images:
@@ -405,7 +419,7 @@ class Broker:
     def has_feature(self, name: str) -> bool:
         """Whether the APIs that belong to it are offered."""
         if name == CLIENT_TELEMETRY:
-            return self.telemetry is not None
+            return bool(self.settings["kbroker.telemetry.enable"])
         return self.features.level(name) > 0
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:

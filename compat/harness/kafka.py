@@ -23,8 +23,16 @@ class RealKafka:
     host = "127.0.0.1"
     node_id = 1
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, heap_mb: int = 512) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        heap_mb: int = 512,
+        plugin: Path | None = None,
+    ) -> None:
+        """``plugin``: the source of a Java class that the settings name."""
         self.settings = dict(settings or {})
+        self.plugin = plugin
         self.heap_mb = heap_mb
         self.port = 0
         self.directory = Path()
@@ -120,10 +128,14 @@ class RealKafka:
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
+        classpath = jars.classpath("kafka")
+        if self.plugin is not None:
+            classes = java.compile_sources([self.plugin], self.plugin.stem, classpath)
+            classpath = f"{classes}:{classpath}"
         return java.command(
             main_class,
             arguments,
-            classpath=jars.classpath("kafka"),
+            classpath=classpath,
             heap_mb=self.heap_mb,
             properties={"log4j2.configurationFile": LOG4J2.as_uri()},
         )

@@ -159,11 +159,19 @@ SERVER_CONFIGS = (
         "poll waits for others does not count.", Range(-1)),
     honoured("kbroker.otlp.endpoint", STRING, "http://127.0.0.1:4318",
         "Where what is exported by OTLP goes: an OpenTelemetry collector's address for OTLP/HTTP, without "
-        "/v1/traces.", HttpAddress()),
+        "/v1/traces and /v1/metrics.", HttpAddress()),
     honoured("kbroker.otlp.headers", PASSWORD, "",
         "Headers of requests by OTLP, such as authorization=Bearer …, several separated by commas."),
     honoured("kbroker.telemetry.directory", STRING, None,
-        "Where client metrics are stored (KIP-714). Unset: clients are not asked for any."),
+        "Where the last push of each client is stored besides, as OTLP in protobuf. Unset: nowhere."),
+    honoured("kbroker.telemetry.enable", BOOLEAN, True,
+        "Whether clients are asked for the metrics that kafka-client-metrics subscribes to (KIP-714), which "
+        "GET /metrics then tells."),
+    honoured("kbroker.telemetry.exporters", LIST, (),
+        "Where what clients push goes besides GET /metrics: otlp (kbroker.otlp.endpoint).", ListOf("otlp")),
+    honoured("kbroker.telemetry.max.series", INT, 20_000,
+        "Most series of clients that are known; those of one client are a quarter of it at most. Others are "
+        "left out, and kbroker_telemetry_left_out_series_total counts them.", _FROM_1, Update.CLUSTER_WIDE),
     honoured("kbroker.trace.buffer.bytes", LONG, 16 << 20,
         "Size of the file that keeps the newest spans, made with the first topic that is traced.",
         Range(64 << 10, 1 << 30)),

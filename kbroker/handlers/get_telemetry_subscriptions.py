@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions 0: which metrics this client is to push, and how often (KIP-714).
 
-Offered only when client metrics have a receiver (kbroker.telemetry.directory).
+Not offered where kbroker.telemetry.enable is off.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kbroker.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
+from kbroker.requests.apis import CLIENT_TELEMETRY
 from kbroker.telemetry.clients import ACCEPTED_COMPRESSION_TYPES, ClientTelemetry
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def handle(
     broker: Broker, request: GetTelemetrySubscriptionsRequest, context: RequestContext
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = receiver_of(broker)
-    instance = telemetry.ask(request.client_instance_id, attributes_of(context), context.now_ms)
+    instance = telemetry.ask(request.client_instance_id, attributes_of(context), context.peer, context.now_ms)
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance.client_instance_id,
         subscription_id=instance.subscription_id,
@@ -37,7 +38,7 @@ def handle(
 
 
 def receiver_of(broker: Broker) -> ClientTelemetry:
-    if broker.telemetry is None:
+    if not broker.has_feature(CLIENT_TELEMETRY):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     return broker.telemetry
 
@@ -48,6 +49,6 @@ def attributes_of(context: RequestContext) -> Mapping[str, str]:
     attributes = {"client_source_address": peer.peer_host, "client_source_port": str(peer.peer_port)}
     if context.client_id is not None:
         attributes["client_id"] = context.client_id
-    if peer.client_software is not None:
-        attributes["client_software_name"], attributes["client_software_version"] = peer.client_software
+    software = peer.client_software or ("unknown", "unknown")  # Kafka's words for it
+    attributes["client_software_name"], attributes["client_software_version"] = software
     return attributes

@@ -1,6 +1,6 @@
 """PushTelemetry 0: the metrics of a client, as OpenTelemetry has them (KIP-714).
 
-Offered only when client metrics have a receiver (kbroker.telemetry.directory).
+Not offered where kbroker.telemetry.enable is off. A large push is read in turns with other requests.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest, PushT
 if TYPE_CHECKING:
     from kbroker.broker import Broker
     from kbroker.requests.context import RequestContext
+    from kbroker.requests.long_requests import Steps
 
 
-def handle(broker: Broker, request: PushTelemetryRequest, context: RequestContext) -> PushTelemetryResponse:
-    receiver_of(broker).push(
+def handle(
+    broker: Broker, request: PushTelemetryRequest, context: RequestContext
+) -> Steps[PushTelemetryResponse]:
+    yield from receiver_of(broker).push(
         request.client_instance_id,
         attributes_of(context),
+        context.peer,
         context.now_ms,
         subscription_id=request.subscription_id,
         terminating=request.terminating,

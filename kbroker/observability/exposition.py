@@ -111,7 +111,7 @@ class Scrape:
 def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[Piece]:
     exposition.left_out.clear()
     exposition.scrapes += 1
-    for family in families():
+    for family in _all(exposition):
         head = _head(family, openmetrics)
         for piece in family.write(exposition, family):
             if piece and head:
@@ -120,6 +120,14 @@ def _pieces(exposition: Exposition, openmetrics: bool) -> Iterator[Piece]:
             yield piece
     if openmetrics:
         yield "# EOF\n"
+
+
+def _all(exposition: Exposition) -> Iterator[Family]:
+    for family in families():
+        if family.members is None:
+            yield family
+        else:
+            yield from family.members(exposition)
 
 
 def _head(family: Family, openmetrics: bool) -> str:

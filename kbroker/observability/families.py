@@ -36,6 +36,8 @@ class Family(NamedTuple):
     doc: str
     labels: tuple[str, ...]
     write: Write
+    members: Callable[[Exposition], Iterable[Family]] | None = None
+    """Families that are known only while they are written; its name has a * for what differs."""
 
 
 def value(name: str, kind: str, doc: str, read: Callable[[Broker], Number | None]) -> Family:

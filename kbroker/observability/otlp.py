@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
@@ -59,20 +59,21 @@ class OtlpSender:
         self._closed = False
         self._ends = 0.0  # when nothing is tried again any more
         self._told = -_TELL_AGAIN_SECONDS
-        self.sent = 0  # items, such as spans
-        self.dropped = 0
+        self.sent: Counter[str] = Counter()  # items, such as spans, by path
+        self.dropped: Counter[str] = Counter()
 
-    def send(self, path: str, items: int, body: Callable[[], bytes]) -> None:
-        """``body``: made by the sender's thread, in protobuf."""
+    def send(self, path: str, items: int, body: Callable[[], bytes]) -> bool:
+        """Whether there was room. ``body``: made by the sender's thread, in protobuf."""
         with self._changed:
             if self._closed or len(self._waiting) >= _MOST_WAITING:
-                self.dropped += items
-                return
+                self.dropped[path] += items
+                return False
             self._waiting.append(_Request(path, items, body))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
                 self._thread.start()
             self._changed.notify()
+            return True
 
     def close(self, timeout_seconds: float = 2.0) -> None:
         """Send what waits, as far as that goes within the time. Blocks."""
@@ -97,9 +98,9 @@ class OtlpSender:
             else:
                 connection, problem = self._deliver(connection, request, body)
             if problem is None:
-                self.sent += request.items
+                self.sent[request.path] += request.items
             else:
-                self._drop(request.items, problem)
+                self._drop(request, problem)
         if connection is not None:
             connection.close()
 
@@ -153,12 +154,14 @@ class OtlpSender:
                 self._changed.wait(left)
         return True
 
-    def _drop(self, items: int, problem: object) -> None:
+    def _drop(self, request: _Request, problem: object) -> None:
         with self._changed:
-            self.dropped += items
+            self.dropped[request.path] += request.items
         if monotonic() - self._told >= _TELL_AGAIN_SECONDS:
             self._told = monotonic()
-            logger.warning("%s: %d items are dropped so far: %s", self.endpoint, self.dropped, problem)
+            logger.warning(
+                "%s: %d items are dropped so far: %s", self.endpoint, self.dropped.total(), problem
+            )
 
 
 def open_otlp(settings: Settings) -> OtlpSender:

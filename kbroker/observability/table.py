@@ -16,6 +16,7 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("storage", "Logs and disks"),
     ("clients", "Connections, quotas, memory for clients, HTTP"),
     ("own", "The broker as such"),
+    ("client_metrics.families", "Clients (KIP-714)"),
     ("process", "The process"),
     ("scrape", "The text itself"),
 )

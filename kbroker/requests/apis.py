@@ -26,7 +26,7 @@ class Api(NamedTuple):
 
 
 CLIENT_TELEMETRY = "client telemetry"
-"""Something receives the metrics of clients (kbroker.telemetry.directory)."""
+"""The metrics of clients are received (kbroker.telemetry.enable)."""
 
 APIS: tuple[Api, ...] = (
     Api(0, "Produce", 0, 13),

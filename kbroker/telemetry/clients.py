@@ -5,8 +5,9 @@ subscriptions it matches, at the shortest of their intervals, under a subscripti
 them. A client that asks or pushes before its interval is over is throttled, except that the first push
 after an answer, the last one of a client and a question after a refused push may come at any time.
 
-Clients are asked for cumulative values (Kafka asks for deltas): the receiver keeps the last push of
-each client, and that then says all.
+Clients are asked for cumulative values (Kafka asks for deltas): the last push of each client then says all.
+What becomes of a push is the receiver's matter. What is known of a client goes with its connection, as in
+Kafka.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ import os
 import re
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kbroker.config.resource_configs import CLIENT_METRICS_CONFIGS
 from kbroker.protocol.errors import ApiError, ErrorCode
 from kbroker.protocol.records import CorruptRecord, InvalidRecord
 from kbroker.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, decompress
 from kbroker.protocol.types import RESERVED_UUIDS
+from kbroker.telemetry.instance_ids import instance_id_text
+
+if TYPE_CHECKING:
+    from kbroker.requests.context import Peer
+    from kbroker.requests.long_requests import Steps
 
 ACCEPTED_COMPRESSION_TYPES = (ZSTD, LZ4, GZIP, SNAPPY)
 ALL_METRICS = "*"
@@ -32,7 +38,27 @@ _MAX_CLIENTS = 16_384
 _MAX_EXPANSION = 16  # how much larger than pushed a payload may be once decompressed
 _MAY_ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
-Receive = Callable[[bytes, bytes], None]  # client instance id, OpenTelemetry MetricsData
+
+class Push(NamedTuple):
+    client_instance_id: bytes
+    attributes: Mapping[str, str]
+    """What subscriptions match clients by."""
+    metrics: bytes
+    """OpenTelemetry's MetricsData."""
+    interval_ms: int
+    terminating: bool
+    """It is the client's last."""
+    now_ms: int
+
+
+class Receiver(Protocol):
+    def receive(self, push: Push) -> Steps[None]:
+        """Raises ApiError."""
+        ...
+
+    def forget(self, client_instance_id: bytes) -> None:
+        """It is not asked for anything now."""
+        ...
 
 
 class Subscription(NamedTuple):
@@ -81,12 +107,13 @@ class ClientInstance:
 
 
 class ClientTelemetry:
-    def __init__(self, max_bytes: int, receive: Receive) -> None:
+    def __init__(self, max_bytes: int, receiver: Receiver) -> None:
         self.max_bytes = max_bytes
-        self._receive = receive
+        self._receiver = receiver
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        self._by_peer: dict[Peer, bytes] = {}  # the newest of each connection
 
     def update_subscription(self, name: str, configs: Mapping[str, str]) -> None:
         """A CLIENT_METRICS resource has these configs now; none: it is gone."""
@@ -96,30 +123,35 @@ class ClientTelemetry:
         else:
             self._subscriptions.pop(name, None)
 
-    def ask(self, client_instance_id: bytes, attributes: Mapping[str, str], now_ms: int) -> ClientInstance:
+    def ask(
+        self, client_instance_id: bytes, attributes: Mapping[str, str], peer: Peer, now_ms: int
+    ) -> ClientInstance:
         """What this client is to push. ``attributes`` are what subscriptions match clients by."""
         if client_instance_id == bytes(16):
             client_instance_id = os.urandom(16)
-        instance = self._instance(client_instance_id, attributes)
+        instance = self._instance(client_instance_id, attributes, peer)
         if not instance.may_ask(now_ms):
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         instance.last_error = ErrorCode.NONE
+        if not instance.metrics:
+            self._receiver.forget(client_instance_id)
         return instance
 
     def push(
         self,
         client_instance_id: bytes,
         attributes: Mapping[str, str],
+        peer: Peer,
         now_ms: int,
         *,
         subscription_id: int,
         terminating: bool,
         compression_type: int,
         metrics: bytes,
-    ) -> None:
+    ) -> Steps[None]:
         if client_instance_id in RESERVED_UUIDS:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        instance = self._instance(client_instance_id, attributes)
+        instance = self._instance(client_instance_id, attributes, peer)
         try:
             if instance.terminating:
                 raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -131,8 +163,9 @@ class ClientTelemetry:
                 raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             if len(metrics) > self.max_bytes:
                 raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE)
-            if metrics:
-                self._receive(client_instance_id, self._decompress(compression_type, metrics))
+            read = self._decompress(compression_type, metrics) if metrics else b""
+            push = Push(client_instance_id, attributes, read, instance.interval_ms, terminating, now_ms)
+            yield from self._receiver.receive(push)
         except ApiError as error:
             instance.last_error = error.code
             raise
@@ -146,17 +179,26 @@ class ClientTelemetry:
         except (CorruptRecord, InvalidRecord) as error:
             raise ApiError(ErrorCode.INVALID_RECORD) from error
 
-    def _instance(self, client_instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
+    def _instance(
+        self, client_instance_id: bytes, attributes: Mapping[str, str], peer: Peer
+    ) -> ClientInstance:
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.version != self._version:
             instance = self._new_instance(client_instance_id, attributes)
             self._instances[client_instance_id] = instance
+            if peer not in self._by_peer:
+                peer.on_close(lambda: self._closed(peer))
+            self._by_peer[peer] = client_instance_id
             if len(self._instances) > _MAX_CLIENTS:
                 self._instances.popitem(last=False)
         self._instances.move_to_end(client_instance_id)
         return instance
 
+    def _closed(self, peer: Peer) -> None:
+        self._instances.pop(self._by_peer.pop(peer), None)
+
     def _new_instance(self, client_instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
+        attributes = {"client_instance_id": instance_id_text(client_instance_id), **attributes}
         matching = [
             subscription
             for subscription in self._subscriptions.values()

@@ -1,4 +1,4 @@
-"""The receiver of client metrics: the last push of every client, one file each.
+"""The last push of every client, one file each.
 
 A file is named after the client instance id (as Kafka prints it) and holds OpenTelemetry's MetricsData as
 protobuf. Only the most recent files are kept.
@@ -6,13 +6,13 @@ protobuf. Only the most recent files are kept.
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 from pathlib import Path
 
 from kbroker.pending import Pending
 from kbroker.storage.worker import Worker
+from kbroker.telemetry.instance_ids import instance_id_text
 
 logger = logging.getLogger("kbroker.telemetry")
 
@@ -24,14 +24,10 @@ class TelemetryFiles:
         self._directory = directory
         self._worker = worker
         self._seen: set[str] = set()
-        self.pushes = 0
-        self.pushed_bytes = 0
 
     def receive(self, client_instance_id: bytes, metrics: bytes) -> None:
         """Take one push; it is written meanwhile."""
-        self.pushes += 1
-        self.pushed_bytes += len(metrics)
-        name = base64.urlsafe_b64encode(client_instance_id).decode().rstrip("=")
+        name = instance_id_text(client_instance_id)
         is_new = name not in self._seen
         self._seen.add(name)
         self._worker.run(lambda: self._write(name, metrics, is_new)).then(_report)

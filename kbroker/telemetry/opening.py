@@ -1,27 +1,19 @@
-"""Client telemetry of a broker: its subscriptions are config resources, its receiver a directory."""
+"""Client telemetry of a broker: its subscriptions are config resources."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbroker.config.resources import ResourceType
+from kbroker.telemetry.clients import ClientTelemetry
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.telemetry.clients import ClientTelemetry
+    from kbroker.telemetry.clients import Receiver
 
 
-def open_telemetry(broker: Broker) -> ClientTelemetry | None:
-    """None: no receiver is configured, and clients are not asked for metrics."""
-    directory = broker.settings["kbroker.telemetry.directory"]
-    if not directory:
-        return None
-    from kbroker.telemetry.clients import ClientTelemetry
-    from kbroker.telemetry.files import TelemetryFiles
-
-    files = TelemetryFiles(Path(directory), broker.worker)
-    telemetry = ClientTelemetry(broker.settings["telemetry.max.bytes"], files.receive)
+def open_telemetry(broker: Broker, receiver: Receiver) -> ClientTelemetry:
+    telemetry = ClientTelemetry(broker.settings["telemetry.max.bytes"], receiver)
     resources = broker.dynamic_configs
 
     def changed(resource_type: ResourceType, name: str, _: frozenset[str] = frozenset()) -> None:

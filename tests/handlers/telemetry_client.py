@@ -16,8 +16,10 @@ from kbroker.protocol.messages.incremental_alter_configs import (
 )
 from kbroker.protocol.messages.push_telemetry import PushTelemetryRequest
 from tests.handlers.conftest import Cluster
+from tests.observability.client_metrics.pushed import gauge, metrics_data
 
 CLIENT_METRICS = 16
+METRICS = metrics_data(gauge("number", 0))
 
 
 class TelemetryClient:
@@ -34,7 +36,7 @@ class TelemetryClient:
     def subscribe(self, client_instance_id: bytes = bytes(16)) -> Any:
         return self._cluster.send(GetTelemetrySubscriptionsRequest(client_instance_id=client_instance_id), 0)
 
-    def push(self, subscription: Any, metrics: bytes = b"metrics", **fields: Any) -> int:
+    def push(self, subscription: Any, metrics: bytes = METRICS, **fields: Any) -> int:
         """The error code."""
         request = PushTelemetryRequest(
             **{

@@ -8,7 +8,7 @@ from kbroker.protocol.errors import ErrorCode
 from kbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 from kbroker.requests.apis import APIS
 
-API_VERSIONS, GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY = 18, 71, 72
+API_VERSIONS = 18
 
 
 def ask(cluster, version: int, name: str = "client", software_version: str = "1.0"):
@@ -20,11 +20,7 @@ def test_every_api_is_offered_with_its_versions(cluster, version):
     answer = ask(cluster, version)
     assert answer.error_code == ErrorCode.NONE
     offered = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert offered == {
-        api.key: (api.min_version, api.max_version)
-        for api in APIS
-        if api.key not in (GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)  # nobody receives metrics here
-    }
+    assert offered == {api.key: (api.min_version, api.max_version) for api in APIS}
     assert offered[API_VERSIONS] == (0, 4)
 
 

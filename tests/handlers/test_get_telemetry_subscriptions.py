@@ -11,13 +11,8 @@ TELEMETRY_KEYS = {71, 72}
 
 
 @pytest.fixture
-def directory(tmp_path):
-    return tmp_path / "metrics"
-
-
-@pytest.fixture
-def settings(directory):
-    return {"node.id": "1", "kbroker.telemetry.directory": str(directory), "telemetry.max.bytes": "1000"}
+def settings():
+    return {"node.id": "1", "telemetry.max.bytes": "1000"}
 
 
 @pytest.fixture
@@ -25,10 +20,10 @@ def client(cluster):
     return TelemetryClient(cluster)
 
 
-class TestWithoutReceiver:
+class TestOff:
     @pytest.fixture
     def settings(self):
-        return {"node.id": "1"}
+        return {"node.id": "1", "kbroker.telemetry.enable": "false"}
 
     def test_telemetry_is_not_offered(self, client):
         assert not TELEMETRY_KEYS & client.offered_apis()
@@ -38,7 +33,7 @@ class TestWithoutReceiver:
         assert cluster.send(PushTelemetryRequest(), 0).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_telemetry_is_offered_when_it_has_a_receiver(client):
+def test_telemetry_is_offered(client):
     assert client.offered_apis() >= TELEMETRY_KEYS
 
 
@@ -90,3 +85,25 @@ def test_subscriptions_made_before_a_restart_still_count(cluster, client, settin
     cluster.broker = cluster.start(settings)
     answer = client.subscribe()
     assert (answer.requested_metrics, answer.push_interval_ms) == (["a"], 1000)
+
+
+def test_what_is_known_of_a_client_goes_with_its_connection(cluster, client):
+    first = client.subscribe()
+    assert client.subscribe(first.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    cluster.session().closed()
+    again = client.subscribe(first.client_instance_id)
+    assert (again.error_code, again.client_instance_id) == (ErrorCode.NONE, first.client_instance_id)
+
+
+@pytest.mark.parametrize(
+    ("match", "matches"),
+    [
+        ("client_software_name=unknown,client_software_version=unknown", True),
+        ("client_instance_id=a2tra2tra2tra2tra2traw", True),
+        ("client_instance_id=a2", False),
+        ("client_id=tes", False),
+    ],
+)
+def test_who_is_meant_may_be_said_by_what_kafka_knows_of_a_client(cluster, client, match, matches):
+    alter_subscription(cluster, "s", {"metrics": "a.", "match": match})
+    assert client.subscribe(b"k" * 16).requested_metrics == (["a."] if matches else [])

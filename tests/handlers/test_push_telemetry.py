@@ -7,8 +7,11 @@ import pytest
 
 from kbroker.protocol.errors import ErrorCode
 from kbroker.telemetry import files as telemetry_files
+from tests.observability.client_metrics.pushed import gauge, metrics_data
 
 from .telemetry_client import TelemetryClient, stored
+
+METRICS, FIRST, SECOND = (metrics_data(gauge("number", number)) for number in range(3))
 
 
 @pytest.fixture
@@ -27,20 +30,20 @@ def client(cluster):
 
 
 @pytest.mark.parametrize(
-    ("compression_type", "payload"), [(0, b"metrics"), (1, gzip.compress(b"metrics"))], ids=["none", "gzip"]
+    ("compression_type", "payload"), [(0, METRICS), (1, gzip.compress(METRICS))], ids=["none", "gzip"]
 )
 def test_a_push_is_stored(directory, client, compression_type, payload):
     subscription = client.subscribe()
     assert client.push(subscription, payload, compression_type=compression_type) == ErrorCode.NONE
-    assert stored(directory, subscription) == b"metrics"
+    assert stored(directory, subscription) == METRICS
 
 
 def test_the_last_push_of_a_client_replaces_the_one_before(cluster, directory, client):
     subscription = client.subscribe()
-    client.push(subscription, b"first")
+    client.push(subscription, FIRST)
     cluster.now_ms += subscription.push_interval_ms
-    assert client.push(subscription, b"second") == ErrorCode.NONE
-    assert stored(directory, subscription) == b"second"
+    assert client.push(subscription, SECOND) == ErrorCode.NONE
+    assert stored(directory, subscription) == SECOND
 
 
 def test_only_the_latest_files_are_kept(directory, client, monkeypatch):
@@ -84,19 +87,20 @@ def test_after_a_refused_push_a_client_may_ask_again_at_once(cluster, client):
 @pytest.mark.parametrize(
     ("metrics", "fields", "code"),
     [
-        (b"x", {"compression_type": 9}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (METRICS, {"compression_type": 9}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (bytes(1001), {}, ErrorCode.TELEMETRY_TOO_LARGE),
         (b"not gzip", {"compression_type": 1}, ErrorCode.INVALID_RECORD),
+        (b"not protobuf", {}, ErrorCode.INVALID_RECORD),
         (
             gzip.compress(bytes(100_000)),
             {"compression_type": 1},
             ErrorCode.INVALID_RECORD,
         ),
-        (b"x", {"client_instance_id": bytes(16)}, ErrorCode.INVALID_REQUEST),
-        (b"x", {"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST),
-        (b"x", {"client_instance_id": os.urandom(16)}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID),
+        (METRICS, {"client_instance_id": bytes(16)}, ErrorCode.INVALID_REQUEST),
+        (METRICS, {"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST),
+        (METRICS, {"client_instance_id": os.urandom(16)}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID),
     ],
-    ids=["codec", "too large", "corrupt", "bomb", "zero id", "reserved id", "unknown id"],
+    ids=["codec", "too large", "corrupt", "garbage", "bomb", "zero id", "reserved id", "unknown id"],
 )
 def test_a_push_that_is_wrong_is_refused(directory, client, metrics, fields, code):
     assert client.push(client.subscribe(), metrics, **fields) == code

@@ -92,6 +92,6 @@ def _remove(arguments: argparse.Namespace, image_id: str) -> None:
     from kbroker.cli.http_port import told
 
     try:
-        told(arguments, "DELETE", f"/images/{image_id}")
+        told(arguments, "DELETE", f"/images/{image_id}", max(arguments.timeout, _IMAGE_SECONDS))
     except CommandFailed as error:
         note(f"kbroker: the image of the data directory stays for now: {error}")

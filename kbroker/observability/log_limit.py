@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from threading import Lock
 
-LINES = 10
+LINES = 100
 SECONDS = 10.0
 """Of each kind so many lines in so many seconds."""
 _MOST_KINDS = 1000  # beyond that, addresses are not told apart

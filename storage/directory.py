@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from kbroker.pending import Pending
 from kbroker.protocol.records import RecordError
@@ -574,8 +574,16 @@ class LogDirectory:
         return self._image
 
     def remove_image(self, name: str) -> Pending[None]:
-        path = os.path.join(self.path, names.IMAGES, name)
-        return self._worker.run(lambda: remove_image(self._files, path))
+        parent = os.path.join(self.path, names.IMAGES)
+        removed = self._worker.run(lambda: remove_image(self._files, os.path.join(parent, name)))
+
+        def leave_nothing(_: Pending[None]) -> None:
+            """A Kafka takes no directory that it does not know. Nobody makes an image while this runs."""
+            with suppress(OSError):
+                self._files.remove_directory(parent)
+
+        removed.then(leave_nothing)
+        return removed
 
     def _remove_images(self, path: str) -> None:
         def removed(result: Pending[None]) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -198,3 +199,18 @@ def test_a_certificate_of_http_is_altered_at_run_time(certificates: Certificates
         assert answer.status in (200, 204), answer
         with HttpClient(server.url, tls=other.client_context()) as anew:
             assert anew.get("/").status == 200
+
+
+def test_ping_asks_within_tls_whether_it_is_ready(strict: ServerProcess, certificates: Certificates) -> None:
+    def ping(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "kbroker", "ping", "--ready", "--http", strict.url, *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    trust = (*("-X", "security.protocol=SSL"), *("-X", f"ssl.ca.location={certificates.ca}"))
+    own = certificates.directory / "alice"
+    shown = (*("-X", f"ssl.certificate.location={own}.crt"), *("-X", f"ssl.key.location={own}.key"))
+    assert ping(*trust, *shown).returncode == 0
+    for options in ((), trust):  # it does not trust the broker; the broker does not let it in
+        refused = ping(*options)
+        assert refused.returncode == 3
+        assert "Traceback" not in refused.stderr

@@ -244,7 +244,16 @@ def _start_logging(level: str, style: str) -> LogLimit:
         handler.setFormatter(JsonFormatter())
     else:
         handler.setFormatter(TextFormatter())
-    limit = LogLimit(time.monotonic, handler.emit)
+
+    def write(record: logging.LogRecord) -> None:
+        """As the handler would, past its filter."""
+        handler.acquire()
+        try:
+            handler.emit(record)
+        finally:
+            handler.release()
+
+    limit = LogLimit(time.monotonic, write)
     handler.addFilter(limit)
     logging.basicConfig(level=_LEVELS.get(level, level), handlers=[handler])
     return limit

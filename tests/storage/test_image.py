@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kbroker.pending import Pending
-from kbroker.storage.config import DirectoryConfig, LogConfig
+from kbroker.storage.compaction.runner import InlineRunner
+from kbroker.storage.config import DirectoryConfig
 from kbroker.storage.directory import LogDirectory
 from kbroker.storage.errors import ImageFailed, Shortage
 from kbroker.storage.files import Files
@@ -22,6 +23,7 @@ from kbroker.storage.offline.backup import content_of, make_backup, read_manifes
 from kbroker.storage.offline.expectations import Expectations
 from kbroker.storage.offline.inspection import inspect_partition
 
+from .compacting import SETTINGS, compacted
 from .support import NOW, TOPIC_ID, ManualWorker, Storage, batch, committed_records, contents, transactional
 
 OTHER_ID = bytes(range(1, 17))
@@ -86,28 +88,28 @@ def values(count: int, first: int = 0) -> list[tuple[int, str]]:
 
 def test_what_is_appended_after_the_moment_is_not_there(imaging: Imaging) -> None:
     log = imaging.log()
-    fill(log, 20)
+    fill(log, 23)
     imaging.begin()
-    fill(log, 20, first=20)
+    fill(log, 20, first=23)
     imaging.end()
-    fill(log, 20, first=40)
+    fill(log, 20, first=43)
     copied = imaging.copied()
-    assert contents(copied.log()) == values(20)
+    assert contents(copied.log()) == values(23)
     assert not copied.directory.clean_start
-    assert contents(log) == values(60)
+    assert contents(log) == values(63)
 
 
 def test_a_log_that_was_closed_and_is_opened_meanwhile_ends_where_it_did(imaging: Imaging) -> None:
-    fill(imaging.log(), 10)
-    fill(imaging.log("other"), 10)
+    fill(imaging.log(), 12)
+    fill(imaging.log("other"), 12)
     imaging.storage.reopen()
     imaging.begin()
-    fill(imaging.log(), 30, first=10)  # before the links are made
+    fill(imaging.log(), 30, first=12)  # before the links are made
     imaging.end()
-    fill(imaging.log("other"), 30, first=10)  # after it
+    fill(imaging.log("other"), 30, first=12)  # after it
     copied = imaging.copied()
-    assert contents(copied.log()) == values(10)
-    assert contents(copied.log("other")) == values(10)
+    assert contents(copied.log()) == values(12)
+    assert contents(copied.log("other")) == values(12)
 
 
 def test_logs_that_nobody_opens_are_there(imaging: Imaging) -> None:
@@ -262,22 +264,32 @@ def test_there_is_none_of_memory() -> None:
         MemoryDirectory().begin_image("image")
 
 
-def test_a_log_is_not_compacted_while_links_are_made(imaging: Imaging) -> None:
+def test_a_log_is_not_compacted_while_links_are_made(tmp_path: Path) -> None:
     """Else a record would be gone for the sake of one that came after the moment."""
-    config = LogConfig(**SMALL, cleanup_policy=frozenset(("compact",)), min_cleanable_dirty_ratio=0.0)
-    log = imaging.directory.log(TOPIC_ID, "topic", 0, config, 0)
-    fill(log, 20)
-    imaging.begin()
-    fill(log, 20, first=20)
-    for step in range(100):
-        imaging.directory.tick(NOW + 60_000 + step)
-    assert imaging.directory.compaction.segments_read == 0
-    imaging.end()
-    now_ms = NOW + 60_000
-    while not imaging.directory.compaction.segments_read:  # and then it is
-        now_ms += 20_000
-        imaging.directory.tick(now_ms)
-        imaging.worker.run_all()
-    assert contents(imaging.copied().log()) == values(20)
-    assert len(contents(log)) < 40
-    imaging.directory.close()
+    worker = ManualWorker()
+    directory = LogDirectory.open(
+        str(tmp_path / "data"), worker=worker, now_ms=NOW, settings=SETTINGS, runner=InlineRunner(FILES)
+    )
+    log = directory.log(TOPIC_ID, "topic", 0, compacted(), 0)
+    fill(log, 23)
+    image = directory.begin_image("image")
+    image.finish()
+    links = worker.jobs.pop(0)
+    fill(log, 23, first=23)
+
+    def pass_time(begin_ms: int) -> None:
+        for second in range(20):
+            directory.tick(begin_ms + second * 1000)
+            worker.run_all()
+
+    pass_time(NOW + 60_000)
+    assert directory.compaction.segments_read == 0
+    worker.jobs.append(links)
+    worker.run_all()
+    pass_time(NOW + 120_000)
+    assert directory.compaction.segments_read > 0
+    assert len(contents(log)) < 46
+    make_backup(FILES, image.path, content_of(FILES, image.path), str(tmp_path / "backup"))
+    manifest = read_manifest(FILES, str(tmp_path / "backup"))
+    restore_backup(FILES, str(tmp_path / "backup"), manifest, str(tmp_path / "restored"))
+    assert contents(Storage(tmp_path / "restored").log()) == values(23)

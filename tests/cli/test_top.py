@@ -26,9 +26,10 @@ from kbroker.cli import connection, main, top_kafka, top_metrics
 from kbroker.cli.top_look import ApiLook, GroupLook, Look, TopicLook
 from kbroker.cli.top_rates import measured, quantile
 from kbroker.cli.top_screen import Screen
-from kbroker.exit_codes import CommandFailed
+from kbroker.exit_codes import FAILED, UNREACHABLE, CommandFailed
 from kbroker.testing import KafkaBroker
 from tests.cli.conftest import Run
+from tests.cli.test_user import LISTENER, user
 from tests.deploy.promtool import needs_promtool, promtool
 from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess, eventually
@@ -137,6 +138,29 @@ def test_where_nobody_answers_it_says_so(run: Run, broker: KafkaBroker) -> None:
     assert "cannot reach http://127.0.0.1:1" in failed.stderr
     other = run("top", "--once", "--http", f"http://{broker.bootstrap_servers}", "--timeout", "1")
     assert other.exit_code == 3
+
+
+def test_it_logs_in_both_ways(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = str(tmp_path / "data")
+    assert user("create", "admin", "--data", data, password="right").returncode == 0
+    with ServerProcess("--data", data, "--http-port", "0", *LISTENER) as server:
+
+        def top(password: str, *more: str) -> int:
+            names = {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+            }
+            given = [f"{name}={value}" for name, value in {**names, "sasl.password": password}.items()]
+            options = [word for each in given for word in ("-X", each)]
+            capfd.readouterr()
+            return main(["top", "--json", "--interval", "100ms", *options, *more])
+
+        for source, where in (("kafka", ["-b", server.bootstrap]), ("metrics", ["--http", server.url])):
+            assert top("right", *where) == 0
+            assert json.loads(capfd.readouterr().out)["source"] == source
+            assert top("wrong", *where) in (FAILED, UNREACHABLE)
+            assert re.search("SASL_AUTHENTICATION_FAILED|password", capfd.readouterr().err)
 
 
 def test_counters_that_began_anew_are_no_negative_rates() -> None:

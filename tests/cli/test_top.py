@@ -345,7 +345,7 @@ class Terminal:
 
         eventually(has_ended, 60)
         assert self.is_as_it_was()
-        assert "\x1b[?1049l" in self.shown, "what was there before is shown again"
+        self.wait_for(re.escape("\x1b[?1049l"))  # what was there before is shown again
         return self._process.wait()
 
     def close(self) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import select
+import signal
 import sys
 import termios
 import threading
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from kbroker.cli.top import looking
 from kbroker.cli.top_rates import measured
@@ -86,24 +87,29 @@ def watch(arguments: argparse.Namespace) -> None:
     looks = Looks(arguments)
     console = Console()
     first = True
-    with _keys() as keys, Live(console=console, auto_refresh=False, screen=True) as live:
+    with _signals() as stops, _Keys() as keys, Live(console=console, auto_refresh=False, screen=True) as live:
         looks.start()
         try:
-            size = None
             while True:
+                if stops:
+                    stops.clear()
+                    live.stop()
+                    with keys.given_back():
+                        os.kill(os.getpid(), signal.SIGSTOP)
+                    live.start()
                 live.update(screen.drawn(console.width, console.height), refresh=True)
                 size = console.size
                 found: list[int] = []
-                while not found and console.size == size:
-                    found, _, _ = select.select([looks.ready, *keys], [], [], _GLANCE)
+                while not found and not stops and console.size == size:
+                    found, _, _ = select.select([looks.ready, *keys.descriptors], [], [], _GLANCE)
                 if looks.ready in found:
                     document, error = looks.new()
                     if error is not None and first:
                         raise error
                     first = False
                     screen.show(document, error)
-                if keys and keys[0] in found:
-                    pressed = os.read(keys[0], 64).decode(errors="replace")
+                if set(keys.descriptors) & set(found):
+                    pressed = keys.pressed()
                     if not pressed or screen.press(pressed):
                         return
                     if screen.interval_ms != arguments.interval:
@@ -114,15 +120,44 @@ def watch(arguments: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _keys() -> Iterator[list[int]]:
-    """Where keys come from, one by one and unseen; nowhere if the input is not the terminal."""
-    if not sys.stdin.isatty():
-        yield []
-        return
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor)
+def _signals() -> Iterator[list[int]]:
+    """Where a wish to be stopped (Ctrl-Z) is noted. To be ended is to go the same way out as otherwise."""
+    stops: list[int] = []
+    before = {
+        signal.SIGTSTP: signal.signal(signal.SIGTSTP, lambda number, frame: stops.append(number)),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number)),
+    }
     try:
-        yield [descriptor]
+        yield stops
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Keys:
+    """Where keys come from, one by one and unseen; nowhere if the input is not the terminal."""
+
+    def __init__(self) -> None:
+        self.descriptors = [sys.stdin.fileno()] if sys.stdin.isatty() else []
+        self._before: list[Any] = []
+
+    def pressed(self) -> str:
+        return os.read(self.descriptors[0], 64).decode(errors="replace")
+
+    def __enter__(self) -> Self:
+        for descriptor in self.descriptors:
+            self._before = termios.tcgetattr(descriptor)
+            tty.setcbreak(descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self.descriptors:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, self._before)
+
+    @contextmanager
+    def given_back(self) -> Iterator[None]:
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +26,11 @@ from kbroker.cli import connection, main, top_kafka, top_metrics
 from kbroker.cli.top_look import ApiLook, GroupLook, Look, TopicLook
 from kbroker.cli.top_rates import measured, quantile
 from kbroker.cli.top_screen import Screen
-from kbroker.exit_codes import CommandFailed
+from kbroker.exit_codes import FAILED, UNREACHABLE, CommandFailed
 from kbroker.testing import KafkaBroker
 from tests.cli.conftest import Run
+from tests.cli.test_user import LISTENER, user
+from tests.deploy.promtool import needs_promtool, promtool
 from tests.support.raw_topics import create, produce
 from tests.support.server_process import ServerProcess, eventually
 
@@ -136,6 +140,29 @@ def test_where_nobody_answers_it_says_so(run: Run, broker: KafkaBroker) -> None:
     assert other.exit_code == 3
 
 
+def test_it_logs_in_both_ways(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = str(tmp_path / "data")
+    assert user("create", "admin", "--data", data, password="right").returncode == 0
+    with ServerProcess("--data", data, "--http-port", "0", *LISTENER) as server:
+
+        def top(password: str, *more: str) -> int:
+            names = {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+            }
+            given = [f"{name}={value}" for name, value in {**names, "sasl.password": password}.items()]
+            options = [word for each in given for word in ("-X", each)]
+            capfd.readouterr()
+            return main(["top", "--json", "--interval", "100ms", *options, *more])
+
+        for source, where in (("kafka", ["-b", server.bootstrap]), ("metrics", ["--http", server.url])):
+            assert top("right", *where) == 0
+            assert json.loads(capfd.readouterr().out)["source"] == source
+            assert top("wrong", *where) in (FAILED, UNREACHABLE)
+            assert re.search("SASL_AUTHENTICATION_FAILED|password", capfd.readouterr().err)
+
+
 def test_counters_that_began_anew_are_no_negative_rates() -> None:
     before = Look(0, "metrics", "c", [], {"t": TopicLook(1, 100, 1000, 0, 500)}, {"g": GroupLook(position=9)})
     after = Look(2, "metrics", "c", [], {"t": TopicLook(1, 10, 40, 0, 400)}, {"g": GroupLook(position=4)})
@@ -156,14 +183,34 @@ def test_a_topic_that_may_only_have_been_left_out_did_nothing_new() -> None:
     assert measured(before, after)["topics"][0]["records_per_second"] is None
 
 
-def test_quantiles_are_found_as_prometheus_finds_them() -> None:
-    # histogram_quantile(q, …) of Prometheus 2.42 for these buckets (promtool test rules)
-    buckets = {0.1: 10.0, 0.5: 30.0, 1.0: 40.0, float("inf"): 41.0}
-    assert quantile(buckets, 0.5) == pytest.approx(0.31)
-    assert quantile(buckets, 0.9) == pytest.approx(0.845)
-    assert quantile(buckets, 0.99) == 1.0
+BUCKETS = {0.1: 10.0, 0.5: 30.0, 1.0: 40.0, float("inf"): 41.0}
+
+
+def test_quantiles_lie_between_the_bounds_of_a_bucket() -> None:
+    assert quantile(BUCKETS, 0.5) == pytest.approx(0.31)
+    assert quantile(BUCKETS, 0.9) == pytest.approx(0.845)
+    assert quantile(BUCKETS, 0.99) == 1.0
     assert quantile({0.1: 0.0, float("inf"): 0.0}, 0.5) is None
     assert quantile({}, 0.5) is None
+
+
+@needs_promtool
+def test_quantiles_are_those_that_prometheus_finds(tmp_path: Path) -> None:
+    checked = [
+        {
+            "expr": f"round(histogram_quantile({of}, found_bucket), 0.000001)",
+            "eval_time": "0m",
+            "exp_samples": [{"labels": "{}", "value": round(quantile(BUCKETS, of) or 0, 6)}],
+        }
+        for of in (0.01, 0.25, 0.5, 0.7, 0.9, 0.97, 0.99)
+    ]
+    series = [
+        {"series": f'found_bucket{{le="{"+Inf" if bound > 1 else bound}"}}', "values": f"{count:g}"}
+        for bound, count in BUCKETS.items()
+    ]
+    file = tmp_path / "quantiles.yml"
+    file.write_text(json.dumps({"tests": [{"input_series": series, "promql_expr_test": checked}]}))
+    promtool("test", "rules", file)
 
 
 def test_a_text_of_something_else_is_not_a_look() -> None:
@@ -269,9 +316,16 @@ class Terminal:
         self.shown = ""
         os.write(self._master, keys.encode())
 
-    def interrupt(self) -> None:
-        """As Ctrl-C does."""
-        self._process.send_signal(signal.SIGINT)
+    def signal(self, number: signal.Signals) -> None:
+        """As keys do: Ctrl-C is SIGINT, Ctrl-Z is SIGTSTP."""
+        self._process.send_signal(number)
+
+    def is_stopped(self) -> bool:
+        self._read(0.01)
+        return "\nState:\tT" in Path(f"/proc/{self._process.pid}/status").read_text()
+
+    def is_as_it_was(self) -> bool:
+        return termios.tcgetattr(self._slave) == self.before
 
     def wait_for(self, pattern: str, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
@@ -290,8 +344,8 @@ class Terminal:
             return self._process.poll() is not None
 
         eventually(has_ended, 60)
-        assert termios.tcgetattr(self._slave) == self.before, "the terminal is as it was"
-        assert "\x1b[?1049l" in self.shown, "what was there before is shown again"
+        assert self.is_as_it_was()
+        self.wait_for(re.escape("\x1b[?1049l"))  # what was there before is shown again
         return self._process.wait()
 
     def close(self) -> None:
@@ -337,8 +391,24 @@ def test_the_live_view_outlives_the_broker(server: ServerProcess, terminal: Term
     server.start()
     terminal.shown = ""
     terminal.wait_for(r"1 broker(?!.*(cannot reach|no answer))")
-    terminal.interrupt()
+    terminal.signal(signal.SIGINT)
     assert terminal.ended() == 130
+
+
+def test_the_live_view_gives_the_terminal_back_while_it_is_stopped_and_when_it_is_ended(
+    terminal: Terminal,
+) -> None:
+    terminal.wait_for("1 broker")
+    assert not terminal.is_as_it_was()
+    terminal.signal(signal.SIGTSTP)
+    eventually(terminal.is_stopped, 60)
+    assert terminal.is_as_it_was()
+    terminal.shown = ""
+    terminal.signal(signal.SIGCONT)
+    terminal.wait_for("1 broker")
+    assert not terminal.is_as_it_was()
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 128 + signal.SIGTERM
 
 
 def test_a_live_view_of_nothing_ends_with_the_reason() -> None:

@@ -91,15 +91,19 @@ class Call:
         """Whether messages have come that were not asked for."""
         return bool(self._arrived)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> int:
+        """Returns how many messages end with this."""
         if self.over or self.failure is not None:
-            return
+            return 0
         self.hold(len(data))
+        frames: list[Frame] = []
         try:
-            self._arrived.extend(self._frames.add(data))
+            frames = self._frames.add(data)
+            self._arrived.extend(frames)
         except GrpcError as error:
             self.fail(error)
         self.change()
+        return len(frames)
 
     def ended(self) -> None:
         """The client has said all."""

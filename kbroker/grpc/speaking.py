@@ -335,7 +335,8 @@ class GrpcSpeaker:
         call = self._calls.get(stream_id)
         if call is not None:
             self._owed[stream_id] = self._owed.get(stream_id, 0) + size
-            call.received(bytes(data))
+            if call.received(bytes(data)):
+                self._patience.earn_message()
             self._give_window(call)
         self._give_window_to_connection()
 
@@ -463,6 +464,7 @@ class GrpcSpeaker:
                 self.flush()
             else:
                 self._flush_soon()
+        self._patience.earn_message()
 
     async def _until_writable(self, timeout_ms: int) -> None:
         """The connection takes more; one that takes nothing for too long is closed."""

@@ -24,6 +24,17 @@ Derived from the table of metrics (kbroker/observability/table.py) by docs/metri
 Nothing is read but at a scrape, and a scrape takes turns with all other work. Of a metric with more series
 than `kbroker.metrics.max.series` some are left out; `kbroker_metrics_left_out` tells how many. Counters begin
 at 0 with each start of the broker.
+
+Clients' own metrics (KIP-714: producers, consumers and the like of Java and librdkafka) are told as well once
+somebody subscribes to them:
+
+    kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' --interval 30000
+
+Each of their series names its client; `kbroker_client_info` tells more, and joins:
+`kbroker_client_producer_record_send_total * on (client_instance_id) group_left (client_software_version)
+kbroker_client_info`. `kbroker.telemetry.max.series` bounds them. A client is forgotten when it has not pushed
+for three intervals. With `kbroker.telemetry.exporters=otlp` the same goes to an OpenTelemetry collector
+(`kbroker.otlp.endpoint`).
 """
 
 

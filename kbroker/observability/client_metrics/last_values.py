@@ -150,7 +150,7 @@ class LastValues:
             self.forget(client_instance_id)
 
     def families(self) -> list[PushedFamily]:
-        return sorted(self._families.values(), key=lambda family: family.name)
+        return list(self._families.values())
 
     def infos(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """By INFO_LABELS."""

@@ -28,7 +28,8 @@ at 0 with each start of the broker.
 Clients' own metrics (KIP-714: producers, consumers and the like of Java and librdkafka) are told as well once
 somebody subscribes to them:
 
-    kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' --interval 30000
+    kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' \\
+        --interval 30000
 
 Each of their series names its client; `kbroker_client_info` tells more, and joins:
 `kbroker_client_producer_record_send_total * on (client_instance_id) group_left (client_software_version)

@@ -64,7 +64,7 @@ def test_series_have_names_of_prometheus_and_the_labels_of_their_client(clients:
         "kbroker_client_producer_record_queue_time_max": {'1,_0="x",node_id="1"': 1.5},
         "kbroker_client_of_my_own": {"1": 2},
     }
-    (labels,) = clients.values.families()[0].by_client[ONE]
+    (labels,) = clients.values.families()[-1].by_client[ONE]
     assert labels == '{client_instance_id="MTExMTExMTExMTExMTExMQ",client_id="c1"}'
 
 

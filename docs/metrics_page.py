@@ -37,6 +37,18 @@ went:
 
 Waiting is mostly for the disk; what a long poll waits for others does not count, neither here nor in
 `kbroker_request_seconds`. Prometheus gets the text compressed, as it asks for it.
+
+Clients' own metrics (KIP-714: producers, consumers and the like of Java and librdkafka) are told as well once
+somebody subscribes to them:
+
+    kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' \\
+        --interval 30000
+
+Each of their series names its client; `kbroker_client_info` tells more, and joins:
+`kbroker_client_producer_record_send_total * on (client_instance_id) group_left (client_software_version)
+kbroker_client_info`. `kbroker.telemetry.max.series` bounds them. A client is forgotten when it has not pushed
+for three intervals. With `kbroker.telemetry.exporters=otlp` the same goes to an OpenTelemetry collector
+(`kbroker.otlp.endpoint`).
 """
 
 

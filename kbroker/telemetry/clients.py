@@ -29,6 +29,7 @@ from kbroker.telemetry.instance_ids import instance_id_text
 if TYPE_CHECKING:
     from kbroker.requests.context import Peer
     from kbroker.requests.long_requests import Steps
+    from kbroker.storage.worker import Worker
 
 ACCEPTED_COMPRESSION_TYPES = (ZSTD, LZ4, GZIP, SNAPPY)
 ALL_METRICS = "*"
@@ -107,8 +108,9 @@ class ClientInstance:
 
 
 class ClientTelemetry:
-    def __init__(self, max_bytes: int, receiver: Receiver) -> None:
+    def __init__(self, max_bytes: int, receiver: Receiver, worker: Worker) -> None:
         self.max_bytes = max_bytes
+        self._worker = worker
         self._receiver = receiver
         self._subscriptions: dict[str, Subscription] = {}
         self._version = 0
@@ -163,7 +165,7 @@ class ClientTelemetry:
                 raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             if len(metrics) > self.max_bytes:
                 raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE)
-            read = self._decompress(compression_type, metrics) if metrics else b""
+            read = yield from self._decompressed(compression_type, metrics)
             push = Push(client_instance_id, attributes, read, instance.interval_ms, terminating, now_ms)
             yield from self._receiver.receive(push)
         except ApiError as error:
@@ -173,9 +175,15 @@ class ClientTelemetry:
             instance.terminating = terminating
         instance.last_error = ErrorCode.NONE
 
-    def _decompress(self, compression_type: int, metrics: bytes) -> bytes:
+    def _decompressed(self, compression_type: int, metrics: bytes) -> Steps[bytes]:
+        if not metrics or compression_type == NONE:
+            return bytes(metrics)
+        limit = self.max_bytes * _MAX_EXPANSION
+        # A few bytes may become so many that they would hold up everybody.
+        decompressed = self._worker.run(lambda: decompress(compression_type, metrics, limit))
+        yield decompressed
         try:
-            return decompress(compression_type, metrics, self.max_bytes * _MAX_EXPANSION)
+            return decompressed.result()
         except (CorruptRecord, InvalidRecord) as error:
             raise ApiError(ErrorCode.INVALID_RECORD) from error
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_telemetry(broker: Broker, receiver: Receiver) -> ClientTelemetry:
-    telemetry = ClientTelemetry(broker.settings["telemetry.max.bytes"], receiver)
+    telemetry = ClientTelemetry(broker.settings["telemetry.max.bytes"], receiver, broker.worker)
     resources = broker.dynamic_configs
 
     def changed(resource_type: ResourceType, name: str, _: frozenset[str] = frozenset()) -> None:

@@ -52,10 +52,8 @@ def _infos(broker: Broker) -> Series:
 
 def _pushed(exposition: Exposition) -> Iterator[Family]:
     receiver = _receiver(exposition.broker)
-    own = {family.name for family in FAMILIES}
     for each in () if receiver is None else receiver.values.families():
-        if each.name not in own:
-            yield _family(each)
+        yield _family(each)
 
 
 def _family(pushed: PushedFamily) -> Family:

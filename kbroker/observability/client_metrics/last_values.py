@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kbroker.telemetry.clients import Push
 
 PREFIX = "kbroker_client_"
+_OWN = "info"  # what is told of clients has this name
 OWN_LABELS = ("client_instance_id", "client_id")
 INFO_LABELS = (
     *OWN_LABELS,
@@ -150,7 +151,7 @@ class LastValues:
             self.forget(client_instance_id)
 
     def families(self) -> list[PushedFamily]:
-        return sorted(self._families.values(), key=lambda family: family.name)
+        return list(self._families.values())
 
     def infos(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """By INFO_LABELS."""
@@ -193,22 +194,23 @@ class _Reading:
         if base is None:
             base = self._bases[point.name] = _base(point.name)
         labels = self._labels(point.attributes)
-        if not base or len(base) > _LONGEST_NAME or len(labels) > _LONGEST_LABELS:
+        if not base or base == _OWN or len(base) > _LONGEST_NAME or len(labels) > _LONGEST_LABELS:
             return False
         kind = COUNTER if point.is_counter else GAUGE
         known = self._values.family(base)
         made = self.families.get(base)
-        if made is None:
-            name = f"{PREFIX}{base}_total" if point.is_counter else PREFIX + base
-            made = PushedFamily(name, kind, point.name)
-            made.by_client[self._client_instance_id] = {}
-            self.families[base] = made
-        if made.kind != kind or (known is not None and known.kind != kind):
+        if any(each is not None and each.kind != kind for each in (known, made)):
             return False
-        series = made.by_client[self._client_instance_id]
         value = point.value
         if point.is_delta and known is not None:
             value += known.by_client.get(self._client_instance_id, {}).get(labels, 0)
+        if point.is_counter and not value >= 0:
+            return False  # strict readers would refuse the whole text
+        if made is None:
+            name = f"{PREFIX}{base}_total" if point.is_counter else PREFIX + base
+            made = self.families[base] = PushedFamily(name, kind, point.name)
+            made.by_client[self._client_instance_id] = {}
+        series = made.by_client[self._client_instance_id]
         if labels not in series:
             self.series += 1
         series[labels] = value

@@ -64,7 +64,7 @@ def test_series_have_names_of_prometheus_and_the_labels_of_their_client(clients:
         "kbroker_client_producer_record_queue_time_max": {'1,_0="x",node_id="1"': 1.5},
         "kbroker_client_of_my_own": {"1": 2},
     }
-    (labels,) = clients.values.families()[0].by_client[ONE]
+    (labels,) = clients.values.families()[-1].by_client[ONE]
     assert labels == '{client_instance_id="MTExMTExMTExMTExMTExMQ",client_id="c1"}'
 
 
@@ -161,11 +161,22 @@ def test_a_metric_has_one_kind_and_the_others_are_left_out(clients: Clients) -> 
     "left_out",
     [
         gauge("", 1),
+        gauge("info", 1),
+        counter("negative", -1),
+        counter("nan", float("nan")),
         gauge("n" * 201, 1),
         gauge("long", 1, label="v" * 1000),
         Metric(name="h", histogram=Histogram()),
     ],
-    ids=["no name", "long name", "long labels", "histogram"],
+    ids=[
+        "no name",
+        "name of our own",
+        "negative counter",
+        "no number",
+        "long name",
+        "long labels",
+        "histogram",
+    ],
 )
 def test_what_cannot_be_told_is_left_out_and_counted(clients: Clients, left_out: Metric) -> None:
     clients.push(ONE, left_out, gauge("a", 1))

@@ -29,6 +29,7 @@ from kbroker.protocol.messages.offset_fetch import OffsetFetchRequest
 from kbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kbroker.protocol.messages.sync_group import SyncGroupRequest
 from kbroker.protocol.records import Record, build_batch
+from kbroker.requests.context import Peer
 from kbroker.requests.request import parse
 from kbroker.requests.resources import Resources
 from kbroker.requests.traffic import Traffic
@@ -37,7 +38,6 @@ from tests.support.server_process import ServerProcess, eventually
 
 if TYPE_CHECKING:
     from kbroker.broker import Broker
-    from kbroker.requests.context import Peer
 
 PARTITIONS = 3
 names = (f"name-{number:05}" for number in itertools.count())
@@ -258,6 +258,7 @@ class Lanes:
         broker.own_resources = Resources(broker, None, None)
         self.lanes = offset_commit.lanes(broker)
         self._correlation_id = 0
+        self._peer = Peer("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 50000))
 
     def _commit(self, commit: Any, now_ms: int) -> Pending[Any]:
         self.asked += [new.offset for new in commit.offsets]
@@ -271,7 +272,7 @@ class Lanes:
         frame = memoryview(bytearray(encode_bytes(header, 2) + encode_bytes(asked, 8)))
         answer = self.lanes.take(frame, 0)
         if answer is None:
-            self.lanes.learn(frame, parse(frame, cast("Peer", None), 0), None)
+            self.lanes.learn(frame, parse(frame, self._peer, 0), None)
         return answer
 
 

@@ -46,7 +46,7 @@ def test_bash_completes_commands_actions_options_and_choices(
     assert main(["completion", "bash"]) == 0
     script = tmp_path / "completion.sh"
     script.write_text(capsys.readouterr().out)
-    assert completions(script, ["kbroker", "to"]) == ["topic"]
+    assert completions(script, ["kbroker", "top"]) == ["topic", "top"]
     assert completions(script, ["kbroker", "topic", "de"]) == ["describe", "delete"]
     assert completions(script, ["kbroker", "topic", "create", "x", "--part"]) == ["--partitions"]
     assert completions(script, ["kbroker", "produce", "t", "--codec", "z"]) == ["zstd"]

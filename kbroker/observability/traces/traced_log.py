@@ -90,7 +90,7 @@ class TracedLog:
 
         def stored(offset: int, error: str | None = None) -> None:
             placed = header._replace(base_offset=offset)
-            end_ns = recorder.now_ns()
+            end_ns = max(begin_ns, recorder.now_ns())  # the clock may be set back meanwhile
             recorder.add(AppendedBatch(self, copy, placed, received_ns, begin_ns, end_ns, error))
 
         def settled(done: Pending[Assigned | None]) -> None:

@@ -300,12 +300,13 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self._slave = slave
         self.shown = ""
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "kbroker", "top", *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1", **environment},
+            env={**inherited, "TERM": "xterm-256color", "NO_COLOR": "1", **environment},
             start_new_session=True,
         )
 

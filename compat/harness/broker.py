@@ -131,5 +131,6 @@ class KBrokerProcess:
 
 
 def _environment() -> dict[str, str]:
-    """Without KBROKER_ variables: they would be settings of the broker."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("KBROKER_")}
+    """Without KBROKER_ variables, which would be settings of the broker, and without an HTTP port."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("KBROKER_")}
+    return inherited | {"KBROKER_HTTP_PORT": "off"}
